@@ -1,0 +1,22 @@
+"""A report with everything that can be said about it without compiling: analysis and computed advice."""
+
+from __future__ import annotations
+
+from xlamem.advice import advise_report
+from xlamem.analysis import checks, fit, verdict
+from xlamem.finding import Explanation
+from xlamem.report import MemoryReport
+
+
+def explain(report: MemoryReport) -> Explanation:
+    """The verdict on ``report``, the checks between its figures, where it would fit, and what to change."""
+    findings = verdict.findings(report)
+    return Explanation(
+        report=report,
+        headline=verdict.headline(report),
+        verdict=verdict.sentence(report, findings),
+        findings=findings,
+        checks=checks.run(report),
+        fits=fit.fits(report),
+        advice=advise_report(report),
+    )
