@@ -102,6 +102,10 @@ class Space:
             return None
         return int(self.padded) - int(self.unpadded)
 
+    def figures(self) -> dict[str, int | float | None]:
+        """Every figure by its name, those that are not known too; without :attr:`padding`."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "name"}
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -190,6 +194,35 @@ class Timeline:
     unpadded: tuple[int, ...]
     instructions: tuple[str, ...]
     peak_at: int
+    #: The op_name of the instruction at each position, where it has one.
+    op_names: tuple[str | None, ...] = ()
+    #: Source file and line of the instruction at the peak.
+    source_file: str | None = None
+    source_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutCopy:
+    """A copy or transpose that only changes a layout, and the two instructions that disagree about it.
+
+    ``bytes`` is its result with padding. ``producer`` computed the value as ``from_shape`` has it,
+    ``consumer`` wants ``to_shape``; both are named behind everything that only moves values.
+    """
+
+    name: str
+    opcode: str
+    bytes: int
+    from_shape: Shape
+    to_shape: Shape
+    producer: str | None = None
+    producer_op_name: str | None = None
+    consumer: str | None = None
+    consumer_op_name: str | None = None
+    op_name: str | None = None
+    source_file: str | None = None
+    source_line: int | None = None
+    live: tuple[int, int] | None = None
+    at_peak: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +239,9 @@ class MemoryReport:
 
     ``message`` is the sentence that told it, as printed. ``spaces`` has the space that the report is
     about first. ``allocations`` are in the order of the input; ``partial`` is true when they are only
-    the largest ones, so that sums over them are lower bounds. ``hosts`` counts how many
-    hosts or replicas told the same; ``truncated`` is true when the input broke off inside the report.
+    the largest ones, so that sums over them are lower bounds. ``times`` counts how often the input
+    tells the same (a log and an exception, or many hosts); ``suppressed`` is true when the
+    compiler was told to go on after this failure (xla_tpu_no_crash_on_oom); ``truncated`` is true when the input broke off inside the report.
     ``notes`` are facts worth a line that are no figures.
     """
 
@@ -225,9 +259,12 @@ class MemoryReport:
     partial: bool = True
     truncated: bool = False
     timelines: tuple[Timeline, ...] = ()
-    hosts: int = 1
+    times: int = 1
+    suppressed: bool = False
     notes: tuple[str, ...] = ()
     unparsed: tuple[Unparsed, ...] = field(default=())
+    #: From a dump or a module: what only changes layouts, in program order.
+    copies: tuple[LayoutCopy, ...] = ()
 
     @property
     def space(self) -> Space | None:

@@ -12,11 +12,11 @@ import re
 
 from xlamem.errors import ParseError
 
-_EXPONENT = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_EXPONENT = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
-#: The grammar of one printed size, for use inside larger patterns. Groups: number, unit letter or "".
-SIZE_PATTERN = r"(\d+(?:\.\d+)?)\s?([KMGTPE]?)(?:i?B|\b)"
-
+#: One printed size, for use inside larger patterns; groups: number, unit. A number without a unit is none: it
+#: may be the rest of a size that was cut.
+SIZE_PATTERN = r"(\d+(?:\.\d+)?) ?([KMGTPE](?:i?B)?|B)(?![a-z0-9])"
 
 # What people type is laxer than what compilers print: "14 gib", "16g", "1e9" is refused.
 _TYPED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtpe]?)(?:i?b)?\s*", re.IGNORECASE)
@@ -42,6 +42,9 @@ class Size(int):
     def __repr__(self) -> str:
         return f"Size({int(self)}, slack={self.slack})"
 
+    def __str__(self) -> str:
+        return str(int(self))
+
     def agrees_with(self, exact: int) -> bool:
         """Whether ``exact`` bytes would have been printed like this.
 
@@ -56,11 +59,11 @@ def slack_of(value: int | None) -> int:
 
 
 def size_from(number: str, unit: str) -> Size:
-    """The :class:`Size` of a matched ``number`` ("12.50") and ``unit`` letter ("G", or "" for bytes).
+    """The :class:`Size` of a matched ``number`` ("12.50") and ``unit`` ("G", "GiB", "B" or "").
 
     Computed in integers: floats lose bytes from P on.
     """
-    scale = 1024 ** _EXPONENT[unit.upper()]
+    scale = 1024 ** _EXPONENT[unit[:1].upper()]
     whole, _, fraction = number.partition(".")
     digits = 10 ** len(fraction)
     value = (int(whole + fraction) * scale + digits // 2) // digits

@@ -1,0 +1,163 @@
+"""Who owns the bytes: the kind of thing each value is to the user, and how sure that is.
+
+* Arguments, outputs and constants are known from the buffer assignment. Which argument is a parameter, which
+  optimizer state and which the batch is told by the name in the program: by name, then.
+* A temporary of the forward pass that the backward pass still needs is a saved activation. Its op_name has
+  ``jvp(`` outside ``transpose(``, and something with ``transpose(`` runs before its last use.
+* Copies that only change a layout, and what the compiler computes a second time (``.remat``), are told by
+  instruction. The rest of the temporaries is workspace.
+
+There is no class "gradients": metadata alone does not tell them (a shape that matches a parameter's would).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from xlamem.analysis.timeline import alive_at_peak
+from xlamem.report import Allocation, MemoryReport
+
+#: Every owner there is, and how it is known: "exact" from the buffer assignment, "instruction" from what the
+#: instruction is, "trace" from op_names and live ranges, "name" from the user's names.
+OWNERS = {
+    "parameters": "name",
+    "optimizer state": "name",
+    "batch": "name",
+    "arguments": "exact",
+    "outputs": "exact",
+    "constants": "exact",
+    "saved activations": "trace",
+    "layout copies": "instruction",
+    "rematerialized": "instruction",
+    "workspace": "exact",
+}
+
+_OPTIMIZER = re.compile(r"opt(?:im\w*)?(?:_?state\w*)?|mu|nu|m|v|moment\w*|momentum\w*|velocity|adam\w*|trace", re.I)
+_PARAMETERS = re.compile(r"\w*(?:params?|parameters?|weights?|ws|vars|variables?|kernel|embedding)\w*|model|w|b", re.I)
+_BATCH = re.compile(
+    r"\w*(?:batch|inputs?|labels?|targets?|tokens?|images?|mask|data|segment_ids|positions?)\w*|xs?|ys?|rng|key", re.I
+)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_REMAT = re.compile(r"\.remat\d*(?:\.|$)|remat_uncompressed|remat_compressed")
+
+
+def argument_role(name: str | None) -> str:
+    """Which argument a name such as ``state.params['layer0']['w']`` stands for, judged from its words.
+
+    Optimizers copy the parameters' own tree, so their words win wherever they stand; then the outermost word
+    that says something. "arguments" where no word does.
+    """
+    words = _WORD.findall(name or "")
+    if any(_OPTIMIZER.fullmatch(word) for word in words[:-1]):
+        return "optimizer state"
+    for word in words:
+        if _BATCH.fullmatch(word):
+            return "batch"
+        if _PARAMETERS.fullmatch(word):
+            return "parameters"
+    return "arguments"
+
+
+def backward_steps(op_names: Iterable[str | None]) -> list[int]:
+    """The positions of the program that belong to a backward pass, ascending."""
+    return [at for at, name in enumerate(op_names) if name is not None and "transpose(" in name]
+
+
+def temp_owner(
+    name: str,
+    op_name: str | None,
+    span: tuple[int, int] | None,
+    backward: list[int],
+    is_layout_copy: bool,
+) -> str:
+    """Whose a temporary value is. ``span`` is from where to where its memory is needed, ``backward`` as above."""
+    if _REMAT.search(name):
+        return "rematerialized"
+    if is_layout_copy:
+        return "layout copies"
+    forward = op_name is not None and "jvp(" in op_name and "transpose(" not in op_name
+    if forward and span is not None:
+        after = bisect_right(backward, span[0])
+        if after < len(backward) and backward[after] <= span[1]:
+            return "saved activations"
+    return "workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A branch of a tree of owners: ``bytes`` at the peak, ``padding`` of them, the largest child first.
+
+    ``known`` says how an owner is known (:data:`OWNERS`); None on branches that are names.
+    """
+
+    name: str
+    bytes: int
+    padding: int
+    children: tuple[Node, ...] = ()
+    known: str | None = None
+
+
+#: What a tree can be rolled up by.
+def by_owner(report: MemoryReport, space: str = "hbm") -> Node:
+    """The peak by owner, then by the user's names: argument paths for arguments, op_name scopes for the rest."""
+    return _tree(report, space, lambda a: (a.owner or a.kind, *_path(a)))
+
+
+def by_scope(report: MemoryReport, space: str = "hbm") -> Node:
+    """The peak by op_name: ``jit(step)``, ``jvp(Block_0)``, ``dot_general``."""
+    return _tree(report, space, lambda a: _path(a) or ("(no name)",))
+
+
+def by_source(report: MemoryReport, space: str = "hbm") -> Node:
+    """The peak by source file and line."""
+    return _tree(
+        report,
+        space,
+        lambda a: ("(no source)",) if a.source_file is None else (a.source_file, f"line {a.source_line}"),
+    )
+
+
+_ARGUMENT_PART = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
+
+
+def _path(a: Allocation) -> tuple[str, ...]:
+    if a.op_name is None:
+        return ()
+    if a.kind in ("argument", "alias"):
+        return tuple(_ARGUMENT_PART.findall(a.op_name))
+    return _scopes(a.op_name)
+
+
+def _scopes(op_name: str) -> tuple[str, ...]:
+    """An op_name split at slashes, but not inside brackets: ``jvp(a/b)`` is one scope."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(op_name):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "/" and depth <= 0:
+            parts.append(op_name[start:i])
+            start = i + 1
+    parts.append(op_name[start:])
+    return tuple(part for part in parts if part)
+
+
+def _tree(report: MemoryReport, space: str, path: Callable[[Allocation], tuple[str, ...]]) -> Node:
+    rows = [(path(a), int(a.bytes), a.padding_bytes or 0) for a in alive_at_peak(report, space)]
+    return _node(space, rows, 0)
+
+
+def _node(name: str, rows: list[tuple[tuple[str, ...], int, int]], depth: int) -> Node:
+    groups: dict[str, list[tuple[tuple[str, ...], int, int]]] = {}
+    for row in rows:
+        if len(row[0]) > depth:
+            groups.setdefault(row[0][depth], []).append(row)
+    children = [_node(part, group, depth + 1) for part, group in groups.items()]
+    return Node(
+        name,
+        sum(row[1] for row in rows),
+        sum(row[2] for row in rows),
+        tuple(sorted(children, key=lambda node: -node.bytes)),
+        OWNERS.get(name) if depth == 1 else None,
+    )

@@ -1,0 +1,162 @@
+"""Live bytes over program order, and what is alive at the peak.
+
+At each position of the program: everything that is not temporary (arguments, outputs, constants: held for the
+whole run) plus the union of the byte ranges of the temporary values needed there. The heap of temporaries can
+be larger than its own peak: what no arrangement of the values could fill is fragmentation, and it is the heap
+that must fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from xlamem.analysis.occupancy import Extent, Occupancy, representatives
+from xlamem.report import Allocation, Buffer, MemoryReport, Space, Timeline
+
+
+def timeline(
+    space: str, allocations: Sequence[Allocation], steps: Sequence[tuple[str, str | None]]
+) -> Timeline | None:
+    """The timeline of one memory space; None without a program order or live ranges.
+
+    ``steps`` are the instructions in program order, each with its op_name.
+    """
+    here = [a for a in allocations if a.space == space]
+    temps = [a for a in here if is_heap(a)]
+    if not steps or not here or not all(any(b.live for b in a.buffers) for a in temps if a.bytes):
+        return None
+    held = sum(int(a.bytes) for a in here if not is_heap(a))
+    held_unpadded = sum(_unpadded(a) for a in here if not is_heap(a))
+    live = [held] * len(steps)
+    unpadded = [held_unpadded] * len(steps)
+    for allocation in temps:
+        for position, (now, data) in enumerate(_profile(allocation.buffers, len(steps))):
+            live[position] += now
+            unpadded[position] += data
+    peak_at = live.index(max(live))
+    return Timeline(
+        space=space,
+        live=tuple(live),
+        unpadded=tuple(unpadded),
+        instructions=tuple(name for name, _ in steps),
+        peak_at=peak_at,
+        op_names=tuple(op_name for _, op_name in steps),
+    )
+
+
+def is_heap(allocation: Allocation) -> bool:
+    """Whether an allocation is a heap whose values come and go: XLA's preallocated temp."""
+    return allocation.kind == "temp" and bool(allocation.buffers)
+
+
+def extent(buffer: Buffer) -> Extent:
+    """Where a buffer lies in its allocation, and how much of it is data."""
+    size = int(buffer.bytes)
+    # A tuple's own buffer is a table of pointers: all of it is data.
+    data = size if buffer.shape is None or buffer.shape.is_tuple else buffer.shape.unpadded_bytes
+    return Extent(buffer.offset, size, min(size, data))
+
+
+def _unpadded(allocation: Allocation) -> int:
+    return int(allocation.bytes if allocation.unpadded_bytes is None else allocation.unpadded_bytes)
+
+
+def _profile(buffers: Iterable[Buffer], length: int) -> list[tuple[int, int]]:
+    """Bytes in use and bytes of data at each of ``length`` positions."""
+    coming: dict[int, list[Extent]] = {}
+    going: dict[int, list[Extent]] = {}
+    for buffer in buffers:
+        if buffer.live is None or buffer.live[0] >= length:
+            continue
+        item = extent(buffer)
+        coming.setdefault(max(0, buffer.live[0]), []).append(item)
+        going.setdefault(max(buffer.live), []).append(item)
+    occupancy = Occupancy()
+    profile = []
+    for position in range(length):
+        for item in coming.get(position, ()):
+            occupancy.add(item)
+        profile.append((occupancy.live, occupancy.unpadded))
+        # A value is still there at the position of its last use.
+        for item in going.get(position, ()):
+            occupancy.remove(item)
+    return profile
+
+
+def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
+    """``allocation`` with ``at_peak`` set on it and its buffers, and on a heap how much of it is padding there."""
+    if found is None:
+        return allocation
+    at = found.peak_at
+    buffers = tuple(
+        replace(b, at_peak=None if b.live is None else b.live[0] <= at <= b.live[1]) for b in allocation.buffers
+    )
+    if not is_heap(allocation):
+        # Held for the whole run, whichever value is in it at the moment.
+        return replace(allocation, buffers=buffers, at_peak=True)
+    padding = sum(e.bytes - e.unpadded for e in representatives([extent(b) for b in buffers if b.at_peak]))
+    return replace(
+        allocation, buffers=buffers, at_peak=True, unpadded_bytes=int(allocation.bytes) - padding
+    )
+
+
+def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline | None) -> Space:
+    """``space`` with its peak, and of its temporaries what is padding and what is fragmentation, at the peak."""
+    if found is None:
+        return space
+    here = [a for a in allocations if a.space == space.name and not is_heap(a)]
+    held = sum(int(a.bytes) for a in here)
+    padded = found.live[found.peak_at] - held
+    temps = space.temps or 0
+    return replace(
+        space,
+        peak=found.live[found.peak_at],
+        padded=padded,
+        unpadded=found.unpadded[found.peak_at] - sum(_unpadded(a) for a in here),
+        fragmentation=temps - padded,
+    )
+
+
+def alive_at_peak(report: MemoryReport, space: str = "hbm") -> tuple[Allocation, ...]:
+    """What is alive at the peak, largest first: one row for each value of a heap, one for each other allocation.
+
+    Values that share bytes are represented by the largest of them, so the rows add up to the peak (values that
+    overlap only in part are left out; none are, in the dumps seen). Without a timeline, the allocations
+    as they are.
+    """
+    rows: list[Allocation] = []
+    for allocation in report.in_space(space):
+        if not is_heap(allocation) or all(b.at_peak is None for b in allocation.buffers):
+            rows.append(allocation)
+            continue
+        at = {}
+        for buffer in allocation.buffers:
+            if buffer.at_peak:
+                # Of several in the same bytes the first with a name of the user's says most.
+                item = extent(buffer)
+                if item not in at or (at[item].op_name is None and buffer.op_name is not None):
+                    at[item] = buffer
+        rows += [as_allocation(at[item], allocation) for item in representatives(list(at))]
+    return tuple(sorted(rows, key=lambda a: -int(a.bytes)))
+
+
+def as_allocation(buffer: Buffer, heap: Allocation) -> Allocation:
+    """A value of a heap as a row of its own."""
+    return Allocation(
+        space=heap.space,
+        kind=heap.kind,
+        bytes=buffer.bytes,
+        unpadded_bytes=extent(buffer).unpadded,
+        shape=buffer.shape,
+        name=buffer.name,
+        opcode=buffer.opcode,
+        op_name=buffer.op_name,
+        source_file=buffer.source_file,
+        source_line=buffer.source_line,
+        owner=buffer.owner,
+        live=buffer.live,
+        at_peak=buffer.at_peak,
+        provenance=heap.provenance,
+        line=heap.line,
+    )

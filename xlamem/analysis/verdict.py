@@ -1,0 +1,257 @@
+"""The answer in one line, why in another, and the reasons behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xlamem.analysis.groups import equal_tensors, layout_copies
+from xlamem.analysis.padding import needed_without_padding, total_padding
+from xlamem.finding import Finding
+from xlamem.report import MemoryReport, Space
+from xlamem.units import format_size
+
+#: A single buffer, or a set of equal ones, is a reason of its own from this share of what is used on.
+_GIANT_SHARE = 0.4
+_SHARE = 0.2
+#: Constants, overlays and fragmentation are usually nothing; from this share on they are worth a line.
+_SMALL_SHARE = 0.05
+#: Less padding than this is not worth a line beside the totals.
+_TRACE = 0.001
+
+_TITLES = {
+    "padding": "tile padding",
+    "giant-tensor": "one giant tensor",
+    "equal-tensors": "many equal tensors",
+    "layout-copies": "layout copies",
+    "arguments": "the arguments",
+    "outputs": "the outputs",
+    "constants": "constants",
+    "overlays": "the program's code (overlays)",
+    "fragmentation": "fragmentation",
+    "scoped": "scoped (kernel and spill) memory",
+}
+
+
+def headline(report: MemoryReport) -> str:
+    """What ran out, on what, and by how much; or that it fits."""
+    space = report.space
+    if space is None:
+        return report.message
+    where = space.name.upper() if space.name != "host" else "host memory"
+    chip = _chip(report)
+    program = f" ({report.program})" if report.program else ""
+    if report.kind == "success":
+        if space.used is None or space.capacity is None:
+            return f"Compiled{program}: no figure of what it uses of its memory was printed."
+        return (
+            f"Fits{program}: uses {format_size(space.used)} of {format_size(space.capacity)} {where}{chip}"
+            + f", {format_size(int(space.capacity) - int(space.used))} free."
+        )
+    used = space.used if space.used is not None else space.total if space.total is not None else space.program
+    if used is None:
+        known = sum(int(a.bytes) for a in report.in_space(space.name))
+        if not known:
+            return f"Out of {where}{chip}{program}: the report does not say how much was used."
+        return (
+            f"Out of {where}{chip}{program}: the largest allocations listed take {format_size(known)}; "
+            "the totals are not in the input."
+        )
+    text = f"Out of {where}{chip}{program}: {format_size(used)} used"
+    if space.used is None:
+        text = f"Out of {where}{chip}{program}: at least {format_size(used)} used"
+    if space.capacity is not None:
+        text += f" of {format_size(space.capacity)}"
+    if space.over is not None:
+        text += f", over by {format_size(space.over)}"
+    return text + "."
+
+
+def _chip(report: MemoryReport) -> str:
+    if report.target is None:
+        return " on a TPU" if report.backend == "tpu" else ""
+    name = f"TPU {report.target.name}" if report.backend == "tpu" else report.target.name
+    return f" on {name}" + (" (inferred)" if report.target.inferred else "")
+
+
+def findings(report: MemoryReport) -> tuple[Finding, ...]:
+    """The reasons, the one that decides first, then by the bytes at stake."""
+    space = report.space
+    if space is None:
+        return ()
+    base = _base(report, space)
+    found = list(_padding(report, space, base))
+    if base:
+        found.extend(_tensors(report, space, base))
+        found.extend(_rows(report, space, base))
+    decides = _padding_decides(report, space)
+    found.sort(key=lambda f: (not (decides and f.name == "padding"), -(f.bytes or 0)))
+    found.extend(_remarks(report, space))
+    return tuple(found)
+
+
+def sentence(report: MemoryReport, reasons: tuple[Finding, ...]) -> str:
+    """Why, in one sentence."""
+    space = report.space
+    if space is None or report.kind == "success" or report.fits:
+        padding = total_padding(report)
+        if space is None or padding is None or not padding.bytes:
+            return "The program fits."
+        return f"The program fits; {format_size(padding.bytes)} of what it uses are padding ({padding.provenance})."
+    least = _SMALL_SHARE * _base(report, space)
+    titles = [_TITLES[f.name] for f in reasons if f.name in _TITLES and (f.bytes or 0) >= least]
+    need = needed_without_padding(report)
+    if _padding_decides(report, space) and need is not None:
+        return f"Padding-bound: without tile padding {format_size(need.bytes)} would be needed, and that fits."
+    if not titles:
+        return "Nothing that is listed explains it: the report says too little."
+    main = titles[0] if len(titles) == 1 else f"{titles[0]}, then {titles[1]}"
+    text = f"Mainly {main}."
+    if need is not None and space.capacity and need.bytes > int(space.capacity):
+        if any(f.name == "padding" for f in reasons):
+            text += (
+                f" Padding alone does not decide it: without any, {format_size(need.bytes)} would still be "
+                f"needed, {_times(need.bytes / int(space.capacity))} the {format_size(space.capacity)} there are."
+            )
+    return text
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f} times" if ratio >= 1.05 else "just over"
+
+
+def _base(report: MemoryReport, space: Space) -> int:
+    """What shares are taken of: what is used, or as much of it as is known."""
+    for value in (space.used, space.total, space.program):
+        if value:
+            return int(value)
+    return sum(int(a.bytes) for a in report.in_space(space.name))
+
+
+def _padding_decides(report: MemoryReport, space: Space) -> bool:
+    padding, need = total_padding(report), needed_without_padding(report)
+    if padding is None or need is None or space.capacity is None or space.used is None:
+        return False
+    # Leaving fragmentation out must not be credited to padding.
+    without = int(space.used) - padding.bytes
+    return padding.bytes > 0 and int(space.used) > int(space.capacity) >= without
+
+
+def _share(part: int, base: int) -> str:
+    share = part / base
+    return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
+
+
+def _padding(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]:
+    padding = total_padding(report)
+    if padding is None or padding.bytes <= _TRACE * base:
+        return
+    least = "at least " if padding.lower_bound else ""
+    text = f"{least}{format_size(padding.bytes)} are tile padding ({padding.provenance}"
+    text += f", {_share(padding.bytes, base)} of what is used)." if base else ")."
+    need = needed_without_padding(report)
+    if need is not None and space.capacity and report.fits is False:
+        if need.bytes > int(space.capacity):
+            text += (
+                f" Without any, {format_size(need.bytes)} would still be needed, "
+                f"{_times(need.bytes / int(space.capacity))} the {format_size(space.capacity)} there are."
+            )
+        else:
+            text += f" Without any, {format_size(need.bytes)} would be needed, and that fits."
+    yield Finding("padding", text[0].upper() + text[1:], padding.bytes)
+
+
+def _tensors(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]:
+    listed = report.in_space(space.name)
+    arrays = [a for a in listed if a.shape is not None]
+    largest = max(arrays, key=lambda a: int(a.bytes), default=None)
+    if largest is not None and int(largest.bytes) >= _GIANT_SHARE * base:
+        yield Finding(
+            "giant-tensor",
+            f"One buffer, {largest.shape}, takes {format_size(largest.bytes)}, "
+            f"{_share(int(largest.bytes), base)} of what is used.",
+            int(largest.bytes),
+        )
+    for group in equal_tensors(listed)[:3]:
+        if len(group.allocations) > 1 and group.bytes >= _SHARE * base:
+            yield Finding(
+                "equal-tensors",
+                f"{len(group.allocations)} buffers of {group.text} take {format_size(group.bytes)} together, "
+                f"{_share(group.bytes, base)} of what is used.",
+                group.bytes,
+            )
+    copies = layout_copies(listed)
+    total = sum(int(c.copy.bytes) for c in copies)
+    if copies and total >= _SMALL_SHARE * base:
+        shown = max(copies, key=lambda c: int(c.copy.bytes))
+        items = _list([f"{c.position + 1} ({format_size(c.copy.bytes)})" for c in copies])
+        only = f"Item {items} only changes" if len(copies) == 1 else f"Items {items} only change"
+        yield Finding(
+            "layout-copies",
+            f"{only} a layout: {shown.after.without_layout()} is copied from {_layout(str(shown.before))} to "
+            f"{_layout(str(shown.after))}, and while that is done both are alive, "
+            f"{format_size(shown.before.padded_bytes)} and {format_size(shown.copy.bytes)}.",
+            total,
+        )
+
+
+def _list(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _layout(shape: str) -> str:
+    return shape[shape.index("{") :] if "{" in shape else "no layout"
+
+
+def _rows(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]:
+    outputs = int(space.outputs or 0) - int(space.aliased or 0)
+    shared = f"; {format_size(space.aliased)} more share memory with arguments" if space.aliased else ""
+    rows = [
+        ("arguments", _SHARE, space.arguments, "The arguments take {}"),
+        ("outputs", _SHARE, max(0, outputs), f"The outputs take {{}} of their own{shared}"),
+        ("constants", _SMALL_SHARE, space.constants, "Constants take {}"),
+        ("overlays", _SMALL_SHARE, space.overlays, "The program's own code (overlays) takes {}"),
+        ("scoped", _SMALL_SHARE, space.scoped, "Scoped memory, of kernels and register spills, takes {}"),
+        ("fragmentation", _SMALL_SHARE, space.fragmentation, "Holes between the temporaries (fragmentation) take {}"),
+    ]
+    over = int(space.over or 0)
+    for name, share, value, text in rows:
+        if not value or (name == "fragmentation" and not space.padded):
+            continue
+        enough = report.fits is False and 0 < over <= int(value)
+        if int(value) < share * base and not enough:
+            continue
+        text = text.format(format_size(value))
+        if name == "arguments" and _exceeds(value, space.capacity):
+            text += ", more than all the memory there is"
+        elif enough:
+            text += f", more than the {format_size(over)} that are too much"
+        yield Finding(name, text + ".", int(value))
+
+
+def _exceeds(value: int | None, capacity: int | None) -> bool:
+    return value is not None and capacity is not None and int(value) > int(capacity)
+
+
+def _remarks(report: MemoryReport, space: Space) -> Iterator[Finding]:
+    """What is worth knowing and holds no bytes of its own."""
+    names = [a.name for a in report.in_space(space.name) if a.name]
+    again = [name for name in names if ".remat" in name or "remat_" in name]
+    if again:
+        yield Finding(
+            "rematerialized",
+            f"{len(again)} of the {len(names)} named buffers are results that XLA already computes a second time "
+            "to save memory (.remat).",
+        )
+    if report.kind != "success" and space.arguments == 0 and _exceeds(space.program, space.capacity):
+        yield Finding(
+            "arguments-unplaced",
+            "The program alone does not fit, so its arguments were not placed yet: 0B does not mean that it has none.",
+        )
+    if report.kind != "success" and space.arguments is None and space.total is not None:
+        yield Finding("arguments-unknown", "The report does not say how much the arguments take.")
+    assumed = sum(a.shape_assumed for a in report.allocations)
+    if assumed:
+        yield Finding(
+            "assumed-tiles",
+            f"{assumed} shapes are printed without a tile; T(8,128) is assumed, as it makes the printed size.",
+        )

@@ -1,0 +1,119 @@
+"""``xlamem explain``: what ran out, who holds it, and what to change."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xlamem.commands.exits import DOES_NOT_FIT, ERROR, NO_REPORT, OK
+from xlamem.commands.group import fail
+from xlamem.commands.options import Output, output_options
+from xlamem.commands.parameters import size
+from xlamem.commands.parameters import target as to_target
+from xlamem.errors import InputError, NotAReportError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from xlamem.report import MemoryReport
+
+_EPILOG = """\b
+Examples:
+  xlamem explain oom.log
+  python train.py 2>&1 | xlamem explain
+  kubectl logs train-0 | xlamem explain - --top 5
+  xlamem explain worker-*.log --all
+  xlamem explain oom.log --hbm 16G             another capacity than the report's
+  xlamem explain oom.log -f json | jq '.reports[0].spaces.hbm.over'
+  xlamem explain oom.log -o oom.md             to paste into an issue
+"""
+
+_SEVERITIES = ("error", "warning", "info")
+
+
+@click.command("explain", epilog=_EPILOG)
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...", type=click.Path(allow_dash=True))
+@click.option("--target", callback=to_target, metavar="CHIP", help="The chip, if the log does not tell.")
+@click.option("--hbm", callback=size, metavar="SIZE", help="The device's memory, if not the report's: 16G.")
+@click.option("--all", "everything", is_flag=True, help="Every report, suggestion and check.")
+@output_options
+def command(
+    sources: tuple[str, ...], target: str | None, hbm: int | None, everything: bool, output: Output
+) -> None:
+    """Say what ran out of memory, who holds it, how much is padding, and what to change.
+
+    SOURCE is a log with whatever else is in it; - is standard input, which is also read if no SOURCE is given
+    and something is piped in. The first line of the answer is the answer.
+    """
+    reports, status = _read(sources or _piped(), target, hbm)
+    if reports:
+        _show(reports, output, everything)
+        # An input that could not be read counts more than what the others say.
+        status = status or _verdict(reports)
+    click.get_current_context().exit(status)
+
+
+def _piped() -> tuple[str, ...]:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError("name a log, or pipe one in: python train.py 2>&1 | xlamem explain")
+    return ("-",)
+
+
+def _read(sources: tuple[str, ...], target: str | None, hbm: int | None) -> tuple[list[MemoryReport], int]:
+    """The reports of all ``sources``, the most serious first, and the exit code so far."""
+    from xlamem.readers import read_all
+
+    reports: list[MemoryReport] = []
+    status = OK
+    without = 0
+    for source in dict.fromkeys(sources):
+        try:
+            reports += read_all(source if source == "-" else Path(source), target=target, hbm=hbm)
+        except NotAReportError as error:
+            fail(error)
+            without += 1
+        except (InputError, OSError) as error:
+            # The other inputs may still have the answer.
+            fail(error)
+            status = ERROR
+    if not reports and without and status == OK:
+        status = NO_REPORT
+    # Stable: within an input the reader knows best.
+    reports.sort(key=lambda report: _SEVERITIES.index(report.severity))
+    return reports, status
+
+
+def _verdict(reports: list[MemoryReport]) -> int:
+    failed = any(report.severity == "error" and report.fits is not True for report in reports)
+    return DOES_NOT_FIT if failed else OK
+
+
+def _show(reports: list[MemoryReport], output: Output, everything: bool) -> None:
+    from xlamem.explanation import explain
+
+    explanations = [explain(report) for report in reports]
+
+    def draw(console: Console) -> None:
+        from xlamem.show.terminal import render
+
+        render(explanations, console, top=output.top, everything=everything)
+
+    def json() -> str:
+        from xlamem.show.json import to_json
+
+        return to_json(explanations)
+
+    def csv() -> str:
+        from xlamem.show.csv import to_csv
+
+        return to_csv(explanations)
+
+    def markdown() -> str:
+        from xlamem.show.markdown import to_markdown
+
+        return to_markdown(explanations, top=output.top)
+
+    output.emit(draw, json=json, csv=csv, markdown=markdown)

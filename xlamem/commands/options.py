@@ -1,0 +1,135 @@
+"""The output options that every command has, and what carries them out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = ("text", "json", "csv", "markdown")
+
+_BY_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where the answer goes and in which form."""
+
+    format: str
+    file: str | None
+    top: int
+    color: bool
+    width: int | None
+
+    @property
+    def text_width(self) -> int:
+        """How wide plain text may be."""
+        if self.width is not None:
+            return self.width
+        import shutil
+
+        fallback = 100 if self.file is not None or not sys.stdout.isatty() else 80
+        return max(shutil.get_terminal_size((fallback, 24)).columns, 40)
+
+    @property
+    def in_color(self) -> bool:
+        """Whether to write colours: on a terminal that wants them."""
+        return (
+            self.color
+            and self.file is None
+            and sys.stdout.isatty()
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+        )
+
+    def emit(self, draw: Callable[[Console], None], **others: Callable[[], str]) -> None:
+        """Write the answer: ``draw`` prints it as text, ``others`` make it in each other format by name.
+
+        Raises:
+            OSError: it cannot be written there.
+        """
+        if self.format != "text":
+            self._write(others[self.format]())
+            return
+        # Not at the top: neither --help nor the other formats need rich.
+        from xlamem.show import plain
+
+        if self.in_color:
+            draw(plain.terminal(self.width))
+        else:
+            self._write(plain.text_of(draw, self.text_width))
+
+    def _write(self, text: str) -> None:
+        if self.file is not None:
+            with open(self.file, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            return
+        # As bytes: the line ends of CSV must not be translated, and what the encoding lacks is spelled out.
+        sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "backslashreplace"))
+        sys.stdout.buffer.flush()
+
+
+def output_options(function: _F) -> _F:
+    """Add the options that say where the answer goes and how; ``function`` gets them as ``output``."""
+    from functools import update_wrapper
+
+    def wrapper(
+        *args: Any,
+        format: str | None,
+        output: str | None,
+        top: int,
+        width: int | None,
+        no_color: bool,
+        **kwargs: Any,
+    ) -> Any:
+        to_file = None if output == "-" else output
+        chosen = Output(format or _from_suffix(to_file), to_file, top, not no_color, width)
+        return function(*args, output=chosen, **kwargs)
+
+    update_wrapper(wrapper, function)
+    for option in reversed(_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper  # type: ignore[return-value]
+
+
+_OPTIONS = (
+    click.option(
+        "-f",
+        "--format",
+        type=click.Choice(FORMATS),
+        help="text unless FILE says otherwise. JSON and CSV always hold everything.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="Write there; .json, .csv and .md say the format.",
+    ),
+    click.option(
+        "--top",
+        type=click.IntRange(min=1),
+        default=20,
+        show_default=True,
+        metavar="N",
+        help="List the N largest.",
+    ),
+    click.option("--width", type=click.IntRange(min=40), metavar="N", help="Columns of text."),
+    click.option("--no-color", is_flag=True, help="Plain text; so do NO_COLOR and a pipe."),
+)
+
+
+def _from_suffix(file: str | None) -> str:
+    if file is None:
+        return "text"
+    dot = file.rfind(".")
+    return _BY_SUFFIX.get(file[dot:].lower(), "text") if dot >= 0 else "text"

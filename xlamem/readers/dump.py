@@ -1,0 +1,244 @@
+"""Dump folders (``xla_dump_to``) and single files of them.
+
+A folder holds several programs, and of each more than one file says the same: the table of allocations is in a
+text and in a proto. Whatever is there and whole is used, the text first; a report says what was not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from xlamem.errors import NotAReportError
+from xlamem.readers import (
+    assignment_report,
+    buffer_assignment,
+    hlo_estimate,
+    hlo_proto,
+    hlo_text,
+    live_range,
+    usage_report,
+)
+from xlamem.readers.assigned import Assignment, LiveRanges
+from xlamem.readers.assignment_report import Facts
+from xlamem.readers.dump_files import Dumped, chosen, scan
+from xlamem.readers.dump_target import device_of, target_of
+from xlamem.readers.hlo_module import HloModule
+from xlamem.report import MemoryReport, Source
+from xlamem.units import format_size
+
+
+def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]:
+    """A report for each program dumped into a folder: what does not fit first, then the largest.
+
+    Programs for the host's CPU beside those for a TPU or GPU are helpers of JAX and come last. ``module`` picks
+    programs by name or by part of it.
+
+    Raises:
+        NotReadableError: the folder cannot be listed.
+        NotAReportError: no file of it is a dump that says something about memory, or no module is so named.
+    """
+    folder = Path(path)
+    dumps = scan(folder)
+    if not dumps:
+        raise NotAReportError(
+            f"{folder}: no XLA dump in this folder; looked for module_*.after_optimizations-buffer-assignment.txt, "
+            "*.hlo.pb and HLO text (set xla_dump_to, xla_dump_hlo_as_text)"
+        )
+    builds = {d.build for d in dumps}
+    read = []
+    for dumped in chosen(dumps, module, folder):
+        report = _Dump(dumped).report()
+        if report is not None:
+            if len(builds) > 1:
+                note = f"the folder holds dumps of {len(builds)} builds of the compiler; this is {dumped.build or 'without a number'}"
+                report = replace(report, notes=(*report.notes, note))
+            read.append((dumped, report))
+    if not read:
+        raise NotAReportError(f"{folder}: none of the dump's files can be read: empty, cut off or being written")
+    devices = any(d.backend in ("tpu", "gpu") for d in dumps)
+    read.sort(
+        key=lambda item: (
+            devices and item[0].backend == "cpu",
+            item[1].provenance == "estimated",
+            item[1].fits is not False,
+            -int(item[1].space.total or 0) if item[1].space is not None else 0,
+        )
+    )
+    return [report for _, report in read]
+
+
+def read_bytes(name: str, data: bytes) -> MemoryReport | None:
+    """The report of one file of a dump, told by its content; None if it is no such file.
+
+    Raises:
+        NotAReportError: it is one, and nothing in it can be used.
+    """
+    head = data[:4096]
+    facts = Facts(Source(name, "dump"))
+    if hlo_proto.sniff(name, head):
+        found = hlo_proto.read(data)
+        facts = replace(facts, source=Source(name, "hlo-proto"), notes=found.notes)
+        if found.assignment is not None:
+            return assignment_report.report(found.assignment, found.module, found.live, _named(facts, found.module))
+        if found.module is not None:
+            return hlo_estimate.report(found.module, _named(facts, found.module))
+        raise NotAReportError(f"{name}: {'; '.join(found.notes) or 'no HLO module in it'}")
+    if name.endswith(".pb"):
+        assignment = hlo_proto.read_assignment(data)
+        if assignment is None:
+            return None
+        return assignment_report.report(assignment, None, None, facts)
+    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+    if buffer_assignment.sniff(name, head):
+        facts = replace(facts, source=Source(name, "buffer-assignment"))
+        return assignment_report.report(buffer_assignment.parse(text), None, live_range.parse(text), facts)
+    if hlo_text.sniff(name, head):
+        module = hlo_text.parse(text)
+        if not module.sequence:
+            raise NotAReportError(f"{name}: HLO text, but {'; '.join(module.notes) or 'without instructions'}")
+        return hlo_estimate.report(module, replace(_named(facts, module), source=Source(name, "hlo-text")))
+    if usage_report.sniff(name, head):
+        usage = usage_report.parse(text)
+        if usage is not None and usage.totals:
+            return usage_report.to_report(usage, replace(facts, source=Source(name, "memory-usage-report")))
+    if live_range.sniff(name, head):
+        raise NotAReportError(
+            f"{name}: live ranges alone say when values are needed, not how large they are; give the whole dump folder"
+        )
+    return None
+
+
+def _named(facts: Facts, module: HloModule | None) -> Facts:
+    return facts if module is None else replace(facts, program=module.name or None)
+
+
+class _Dump:
+    """The files of one compile, read as far as they can be; ``notes`` say what could not be used."""
+
+    def __init__(self, dumped: Dumped) -> None:
+        self.dumped = dumped
+        self.notes: list[str] = []
+        self._proto: hlo_proto.ProtoContents | None = None
+
+    def report(self) -> MemoryReport | None:
+        """The best report that the files give; None if they give none."""
+        assignment, live = self._assignment()
+        module = self._module()
+        usage = self._usage()
+        live = self._live() or live
+        device = device_of(self.dumped.files)
+        facts = Facts(
+            source=Source(str(self._main_file()), "dump"),
+            program=self.dumped.program,
+            backend=self.dumped.backend,
+            target=target_of(device),
+            capacity=None if device is None else device.allowed,
+            fits=self._fits(),
+        )
+        if assignment is not None and assignment.allocations:
+            if usage is not None:
+                self._compare(assignment, usage)
+            return assignment_report.report(
+                assignment, module, live, replace(facts, notes=tuple(self.notes))
+            )
+        if assignment is None:
+            self.notes.append(
+                "no buffer assignment among the files: the compile is still running or ended early"
+            )
+        if usage is not None and usage.totals:
+            return usage_report.to_report(usage, replace(facts, notes=tuple(self.notes)))
+        if module is None:
+            module = self._module("unassigned text", "unassigned proto") or self._module("early text", "early proto")
+        if module is None or not module.sequence:
+            return None
+        return hlo_estimate.report(module, replace(facts, notes=tuple(self.notes)))
+
+    def _main_file(self) -> Path:
+        files = self.dumped.files
+        for role in ("assignment", "proto", "usage", "text"):
+            if role in files:
+                return files[role]
+        return next(iter(files.values()))
+
+    def _fits(self) -> bool | None:
+        if "oom" in self.dumped.files:
+            return False
+        return True if "fits" in self.dumped.files else None
+
+    def _bytes(self, role: str) -> bytes | None:
+        """A file's content; None, with a note, where it is there but empty or cannot be read."""
+        path = self.dumped.files.get(role)
+        if path is None:
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            self.notes.append(f"{path.name} cannot be read: {error.strerror or error}")
+            return None
+        if not data.strip():
+            self.notes.append(f"{path.name} is empty: it may still be being written")
+            return None
+        return data
+
+    def _text(self, role: str) -> str | None:
+        data = self._bytes(role)
+        return None if data is None else data.decode("utf-8", errors="replace")
+
+    def _decoded(self) -> hlo_proto.ProtoContents:
+        if self._proto is None:
+            data = self._bytes("proto")
+            self._proto = hlo_proto.ProtoContents() if data is None else hlo_proto.read(data)
+            self.notes += [f"{self.dumped.files['proto'].name}: {note}" for note in self._proto.notes]
+        return self._proto
+
+    def _assignment(self) -> tuple[Assignment | None, LiveRanges | None]:
+        """The table of allocations, from the text if it is whole; live ranges where they come with it."""
+        text = self._text("assignment")
+        found = None if text is None else buffer_assignment.parse(text)
+        live = None if text is None else live_range.parse(text)
+        if found is not None and found.allocations and not found.notes:
+            return found, live
+        decoded = self._decoded()
+        if decoded.assignment is not None:
+            if found is not None:
+                self.notes.append("the text of the buffer assignment is damaged: its proto was used")
+            return decoded.assignment, live or decoded.live
+        return found, live
+
+    def _module(self, text_role: str = "text", proto_role: str = "proto") -> HloModule | None:
+        text = self._text(text_role)
+        module = None if text is None else hlo_text.parse(text)
+        if module is not None and not module.truncated:
+            return module
+        if proto_role == "proto":
+            decoded = self._decoded().module
+        else:
+            data = self._bytes(proto_role)
+            decoded = None if data is None else hlo_proto.read(data).module
+        return decoded or module
+
+    def _live(self) -> LiveRanges | None:
+        text = self._text("live")
+        found = None if text is None else live_range.parse(text)
+        if found is not None and not found.truncated:
+            return found
+        if found is not None:
+            self.notes += found.notes
+        decoded = self._decoded().live if text is not None or "assignment" not in self.dumped.files else None
+        return decoded or (found if found is not None and found.ranges else None)
+
+    def _usage(self) -> usage_report.UsageReport | None:
+        text = self._text("usage")
+        return None if text is None else usage_report.parse(text)
+
+    def _compare(self, assignment: Assignment, usage: usage_report.UsageReport) -> None:
+        """Say so if the compiler's own total is another: files of two compiles, or allocations that are missing."""
+        # The form of 2024 counts all memory spaces together.
+        ours = sum(a.bytes for a in assignment.allocations if usage.old or a.color == 0)
+        theirs = usage.totals.get("hbm")
+        if theirs is not None and theirs != ours:
+            self.notes.append(
+                f"the memory usage report says {format_size(theirs)} ({theirs} B), the buffer assignment adds up to "
+                f"{format_size(ours)} ({ours} B): the files are of two compiles, or one is not whole"
+            )

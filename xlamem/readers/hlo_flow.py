@@ -1,0 +1,170 @@
+"""Where values come from and where they go: through copies, tuples, bitcasts, loops and asynchronous pairs.
+
+Compilers add instructions that only move or rename values, and most of those carry no metadata. What a user
+knows is the instruction at the far end.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from xlamem.readers.hlo_module import Computation, HloModule, Instruction
+
+Place = tuple[str, tuple[int, ...]]
+
+#: The result is the operand: same values, same or another memory or layout.
+_MOVES = frozenset(
+    {"copy", "bitcast", "optimization-barrier", "domain", "all-gather-done", "all-reduce-done", "convert-done"}
+)
+_RENAMES = frozenset({"bitcast", "optimization-barrier", "domain", "tuple", "get-tuple-element"})
+_STEPS = 200
+
+
+class Flow:
+    """The paths of one module."""
+
+    def __init__(self, module: HloModule) -> None:
+        self.module = module
+
+    @cached_property
+    def callers(self) -> dict[str, Instruction]:
+        """The instruction that runs each computation."""
+        return {
+            name: instruction
+            for c in self.module.computations.values()
+            for instruction in c.instructions
+            for name in instruction.called
+        }
+
+    @cached_property
+    def users(self) -> dict[str, list[Instruction]]:
+        """Who uses each instruction's result, inside its computation, in program order."""
+        found: dict[str, list[Instruction]] = {}
+        for c in self.module.computations.values():
+            for instruction in c.instructions:
+                for operand in dict.fromkeys(instruction.operands):
+                    found.setdefault(operand, []).append(instruction)
+        return found
+
+    def root(self, computation: str) -> str | None:
+        """The name of a computation's root."""
+        found: Computation | None = self.module.computations.get(computation)
+        return None if found is None else found.root
+
+    def back(self, place: Place) -> Place | None:
+        """One step towards the producer of the value at ``place``; None if it is made there."""
+        name, index = place
+        instruction = self.module.instructions.get(name)
+        if instruction is None:
+            return None
+        opcode, operands = instruction.opcode, instruction.operands
+        if opcode == "parameter":
+            caller = self.callers.get(instruction.computation)
+            if caller is None or caller.opcode == "fusion":
+                return None
+            number = 0 if caller.opcode == "while" else instruction.number or 0
+            number += caller.opcode == "conditional"
+            return (caller.operands[number], index) if number < len(caller.operands) else None
+        if opcode in ("while", "call", "conditional") and instruction.called:
+            # A loop's last computation is its body, whose root is what the loop gives back.
+            root = self.root(instruction.called[-1])
+            return None if root is None else (root, index)
+        if opcode == "tuple":
+            return (operands[index[0]], index[1:]) if index and index[0] < len(operands) else None
+        if not operands:
+            return None
+        if opcode == "get-tuple-element":
+            return operands[0], (instruction.number or 0, *index)
+        if opcode == "copy-done":
+            return operands[0], (0, *index)
+        if opcode == "copy-start":
+            return (operands[0], index[1:]) if index and index[0] < 2 else None
+        if opcode == "async-start":
+            return self._async_start(instruction, index)
+        if opcode == "async-update":
+            return operands[0], index
+        if opcode == "async-done":
+            return operands[0], (1, *index)
+        if opcode in _MOVES or (opcode == "custom-call" and instruction.op_name is None):
+            return operands[0], index
+        return None
+
+    def _async_start(self, instruction: Instruction, index: tuple[int, ...]) -> Place | None:
+        if len(index) >= 2 and index[0] == 0 and index[1] < len(instruction.operands):
+            return instruction.operands[index[1]], index[2:]
+        root = self.root(instruction.called[0]) if instruction.called and index[:1] == (1,) else None
+        return None if root is None else (root, index[1:])
+
+    def op_name(self, place: Place) -> Instruction | None:
+        """The instruction that names the value at ``place``: the nearest towards the producer with an op_name.
+
+        A buffer that is only made room for is named by what fills it (a loop's body). None: nobody names it.
+        """
+        seen = set()
+        at: Place | None = place
+        last = place
+        while at is not None and at not in seen and len(seen) < _STEPS:
+            seen.add(at)
+            last = at
+            instruction = self.module.instructions.get(at[0])
+            if instruction is None:
+                return None
+            named = self._named(instruction)
+            if named is not None:
+                return named
+            at = self.back(at)
+        return self._filler(last, seen)
+
+    def _named(self, instruction: Instruction) -> Instruction | None:
+        if instruction.op_name is not None:
+            return instruction
+        if instruction.opcode == "fusion" and instruction.called:
+            inside = self.module.computations.get(instruction.called[0])
+            if inside is not None:
+                named = [i for i in inside.instructions if i.op_name is not None and i.opcode != "parameter"]
+                # The root comes last, and the root is what the fusion is for.
+                return named[-1] if named else None
+        return None
+
+    def _filler(self, place: Place, seen: set[Place]) -> Instruction | None:
+        """Who writes a buffer that nobody made: an allocation that is handed to a loop."""
+        name, index = place
+        for user in self.users.get(name, ())[:20]:
+            if user.opcode != "tuple" or index:
+                continue
+            for loop in self.users.get(user.name, ()):
+                if loop.opcode == "while":
+                    inner: Place | None = (loop.name, (user.operands.index(name),))
+                    while inner is not None and inner not in seen and len(seen) < _STEPS:
+                        seen.add(inner)
+                        instruction = self.module.instructions.get(inner[0])
+                        named = None if instruction is None else self._named(instruction)
+                        if named is not None:
+                            return named
+                        inner = self.back(inner)
+        return None
+
+    def producer(self, place: Place) -> Instruction | None:
+        """The instruction that computed the value at ``place``, behind everything that only moves it."""
+        seen = set()
+        at = place
+        while at not in seen and len(seen) < _STEPS:
+            seen.add(at)
+            before = self.back(at)
+            if before is None:
+                break
+            at = before
+        return self.module.instructions.get(at[0])
+
+    def consumer(self, name: str) -> Instruction | None:
+        """The first instruction that computes with the result of ``name``, behind everything that only moves it."""
+        at = name
+        for _ in range(_STEPS):
+            users = self.users.get(at)
+            if not users:
+                return None
+            user = users[0]
+            if user.opcode not in _MOVES and user.opcode not in _RENAMES and user.opcode != "copy-start":
+                return user
+            at = user.name
+        return None

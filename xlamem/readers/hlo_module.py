@@ -1,0 +1,115 @@
+"""An HLO module as the memory readers need it: names, shapes, operands and where each came from.
+
+Text (:mod:`xlamem.readers.hlo_text`) and proto (:mod:`xlamem.readers.hlo_proto`) both become this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from xlamem.errors import ParseError
+from xlamem.shape import Shape
+
+#: Opcodes whose called computations run as steps of the program; a fusion's do not.
+_CONTROL_FLOW = frozenset({"while", "call", "conditional", "async-start"})
+#: Opcodes whose ``called`` is kept: what a reduction or a sort applies says nothing about memory.
+CALLERS = _CONTROL_FLOW | {"fusion"}
+
+
+class Instruction(NamedTuple):
+    """One HLO instruction. A tuple, because a module has hundreds of thousands of them.
+
+    ``operands`` and ``called`` are names of instructions and of computations (a loop's condition first, then its
+    body). ``number`` is what the opcode counts: the parameter's number, the element a get-tuple-element takes.
+    """
+
+    name: str
+    opcode: str
+    shape: Shape | None
+    computation: str
+    operands: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    number: int | None = None
+    op_name: str | None = None
+    source_file: str | None = None
+    source_line: int | None = None
+
+    @property
+    def bytes(self) -> int | None:
+        """Padded bytes of the result; of a tuple, the sum of what it points to. None: the shape is unreadable."""
+        return padded_bytes(self.shape)
+
+
+@dataclass(slots=True)
+class Computation:
+    """A computation: its instructions in program order if the module is scheduled, and its root's name."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    root: str | None = None
+
+
+@dataclass
+class HloModule:
+    """A module. ``notes`` say what could not be read; ``truncated``, that the input broke off inside."""
+
+    name: str
+    entry: str | None = None
+    scheduled: bool = False
+    computations: dict[str, Computation] = field(default_factory=dict)
+    #: Parameter numbers whose memory the outputs reuse (donated).
+    aliased_parameters: frozenset[int] = frozenset()
+    notes: tuple[str, ...] = ()
+    truncated: bool = False
+
+    @cached_property
+    def instructions(self) -> dict[str, Instruction]:
+        """Every instruction by name; names are unique in a module."""
+        return {i.name: i for c in self.computations.values() for i in c.instructions}
+
+    @cached_property
+    def sequence(self) -> tuple[Instruction, ...]:
+        """The program in order, with the bodies of loops, calls and branches before the instruction that runs them.
+
+        This is XLA's own flattening (HloLiveRange), so positions here are positions in a live-range file.
+        """
+        done: list[Instruction] = []
+        if self.entry in self.computations:
+            self._flatten(self.computations[self.entry], done, {self.entry})
+        return tuple(done)
+
+    def _flatten(self, computation: Computation, done: list[Instruction], inside: set[str]) -> None:
+        for instruction in computation.instructions:
+            if instruction.opcode in _CONTROL_FLOW:
+                for name in instruction.called:
+                    # A computation cannot call itself; a damaged file can say that it does.
+                    if name in self.computations and name not in inside:
+                        inside.add(name)
+                        self._flatten(self.computations[name], done, inside)
+            done.append(instruction)
+
+
+@lru_cache(maxsize=65536)
+def shape_of(text: str) -> Shape | None:
+    """The shape that ``text`` spells, or None if it is none: one odd type must not hide a whole module."""
+    try:
+        return Shape.parse(text)
+    except ParseError:
+        return None
+
+
+@lru_cache(maxsize=65536)
+def _sizes(shape: Shape) -> tuple[int, int]:
+    return int(shape.padded_bytes), int(shape.unpadded_bytes)
+
+
+def padded_bytes(shape: Shape | None) -> int | None:
+    """Bytes of a shape with its padding, computed once for each distinct shape."""
+    return None if shape is None else _sizes(shape)[0]
+
+
+def unpadded_bytes(shape: Shape | None) -> int | None:
+    """Bytes of a shape without padding, computed once for each distinct shape."""
+    return None if shape is None else _sizes(shape)[1]

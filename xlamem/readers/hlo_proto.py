@@ -1,0 +1,269 @@
+"""``*.hlo.pb``: an HloProto with or without its buffer assignment, or a bare HloModuleProto.
+
+Only the fields of :mod:`xlamem.readers.hlo_schema` are decoded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from xlamem.readers import hlo_schema
+from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value
+from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction, shape_of
+from xlamem.readers.hlo_proto_shapes import shape_text, subshape
+
+_ALLOC, _FREE, _SHARE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoContents:
+    """What a .pb holds; None for what it does not."""
+
+    module: HloModule | None = None
+    assignment: Assignment | None = None
+    live: LiveRanges | None = None
+    notes: tuple[str, ...] = ()
+
+
+def sniff(name: str, head: bytes) -> bool:
+    """Whether a file with these first bytes may be an HLO proto: a first field 1 that holds a module or its name."""
+    if len(head) < 4 or head[0] != 0x0A:
+        return False
+    length, at = _varint(head, 1)
+    if at < 0:
+        return False
+    # HloProto: field 1 is the module, whose field 1 is the name. HloModuleProto: field 1 is the name itself.
+    inner = head[at : at + 1]
+    if inner == b"\x0a" and length > 4:
+        size, start = _varint(head, at + 1)
+        return start > 0 and _is_name(head[start : start + min(size, 200)])
+    return _is_name(head[at : at + min(length, 200)]) and head[at + length : at + length + 1] == b"\x12"
+
+
+def read(data: bytes) -> ProtoContents:
+    """Decode an HloProto or an HloModuleProto. Never raises: what cannot be read is named in ``notes``."""
+    try:
+        hlo_schema.message("HloProto")
+    except ImportError:
+        return ProtoContents(notes=("to read .pb files install protobuf (pip install protobuf)",))
+    from google.protobuf.message import DecodeError
+
+    try:
+        proto = _parsed("HloProto", data)
+        if not proto.hlo_module.computations:
+            bare = _try(DecodeError, "HloModule", data)
+            if bare is not None and bare.computations:
+                proto.hlo_module.CopyFrom(bare)
+    except DecodeError:
+        bare = _try(DecodeError, "HloModule", data)
+        if bare is None or not bare.computations:
+            return ProtoContents(notes=("the .pb cannot be decoded: it is cut off, damaged or still being written",))
+        proto = hlo_schema.message("HloProto")(hlo_module=bare)
+    return _contents(proto)
+
+
+def read_assignment(data: bytes) -> Assignment | None:
+    """The allocations of a bare BufferAssignmentProto (``serialized_buffer_assignment_proto``); None if it is none."""
+    from google.protobuf.message import DecodeError
+
+    proto = _try(DecodeError, "BufferAssignment", data)
+    return None if proto is None or not proto.buffer_allocations else _assignment(proto, {})
+
+
+def _parsed(name: str, data: bytes) -> Any:
+    proto = hlo_schema.message(name)()
+    proto.ParseFromString(data)
+    return proto
+
+
+def _try(error: type[Exception], name: str, data: bytes) -> Any | None:
+    try:
+        return _parsed(name, data)
+    except error:
+        return None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+    return 0, -1
+
+
+def _is_name(data: bytes) -> bool:
+    return bool(data) and all(32 < byte < 127 for byte in data)
+
+
+def _contents(proto: Any) -> ProtoContents:
+    notes: list[str] = []
+    module = None
+    by_id: dict[int, tuple[Instruction, Any]] = {}
+    if proto.hlo_module.computations:
+        module, by_id = _module(proto.hlo_module)
+    if not proto.HasField("buffer_assignment"):
+        return ProtoContents(module, notes=tuple(notes))
+    assignment = _assignment(proto.buffer_assignment, by_id)
+    live = None if module is None else _traces(proto.buffer_assignment, module, by_id)
+    return ProtoContents(module, assignment, live, tuple(notes))
+
+
+def _module(proto: Any) -> tuple[HloModule, dict[int, tuple[Instruction, Any]]]:
+    module = HloModule(proto.name)
+    frames = _Frames(proto.stack_frame_index)
+    order = {s.key: list(s.value.instruction_ids) for s in proto.schedule.sequences}
+    module.scheduled = bool(order)
+    module.aliased_parameters = frozenset(e.parameter_number for e in proto.input_output_alias.entries)
+    computation_names = {c.id: c.name for c in proto.computations}
+    names = {i.id: i.name for c in proto.computations for i in c.instructions}
+    by_id: dict[int, tuple[Instruction, Any]] = {}
+    for c in proto.computations:
+        # Ids of an instruction are unique in the module; operands were once local to the computation.
+        base = c.id << 32
+        computation = Computation(c.name)
+        made: dict[int, Instruction] = {}
+        for i in c.instructions:
+            operands = (names.get(o) or names.get(base | o) for o in i.operand_ids)
+            called = [computation_names.get(n) for n in i.called_computation_ids if i.opcode in CALLERS]
+            if i.opcode == "while":
+                called.reverse()  # stored body first, run and printed condition first
+            number = None
+            if i.opcode == "parameter":
+                number = i.parameter_number
+            elif i.opcode == "get-tuple-element":
+                number = i.tuple_index
+            made[i.id] = Instruction(
+                i.name,
+                i.opcode,
+                shape_of(shape_text(i.shape)),
+                c.name,
+                tuple(o for o in operands if o is not None),
+                tuple(n for n in called if n is not None),
+                number,
+                i.metadata.op_name or None,
+                *frames.place(i.metadata),
+            )
+            by_id[i.id] = made[i.id], i.shape
+            if i.id == c.root_id or i.id == base | c.root_id:
+                computation.root = i.name
+        sequence = order.get(c.id, ())
+        if len(sequence) == len(made) and all(i in made for i in sequence):
+            computation.instructions = [made[i] for i in sequence]
+        else:
+            computation.instructions = list(made.values())
+        module.computations[c.name] = computation
+        if c.name == proto.entry_computation_name or c.id == proto.entry_computation_id:
+            module.entry = c.name
+    return module, by_id
+
+
+class _Frames:
+    """The stack frame tables: a frame id to a file and a line."""
+
+    def __init__(self, index: Any) -> None:
+        self.files = list(index.file_names)
+        self.locations = [(p.file_name_id, p.line) for p in index.file_locations]
+        self.frames = [f.file_location_id for f in index.stack_frames]
+
+    def place(self, metadata: Any) -> tuple[str | None, int | None]:
+        """File and line of an instruction: its own, or its stack frame's. Ids count from 1; 0 is none."""
+        if metadata.source_file:
+            return metadata.source_file, metadata.source_line or None
+        frame = metadata.stack_frame_id
+        if not 0 < frame <= len(self.frames):
+            return None, None
+        location = self.frames[frame - 1]
+        if not 0 < location <= len(self.locations):
+            return None, None
+        file, line = self.locations[location - 1]
+        return (self.files[file - 1] if 0 < file <= len(self.files) else None), line or None
+
+
+def _assignment(proto: Any, by_id: dict[int, tuple[Instruction, Any]]) -> Assignment:
+    buffers = {b.id: b for b in proto.logical_buffers}
+    missing = 0
+    allocations = []
+    for a in proto.buffer_allocations:
+        values = []
+        for assigned in a.assigned:
+            buffer = buffers.get(assigned.logical_buffer_id)
+            if buffer is None:
+                missing += 1
+                continue
+            index = tuple(buffer.defined_at.shape_index)
+            found = by_id.get(buffer.defined_at.instruction_id)
+            name = found[0].name if found is not None else buffer.defined_at.instruction_name
+            shape = None if found is None else shape_of(subshape(found[1], index))
+            values.append(Value(name, index, assigned.size, assigned.offset, shape))
+        allocations.append(
+            AssignedAllocation(
+                index=a.index,
+                bytes=a.size,
+                color=a.color,
+                parameter=a.parameter_number if a.is_entry_computation_parameter else None,
+                parameter_index=tuple(a.parameter_shape_index) if a.is_entry_computation_parameter else (),
+                constant=a.is_constant,
+                thread_local=a.is_thread_local,
+                live_out=a.maybe_live_out,
+                values=tuple(values),
+            )
+        )
+    notes = (f"{missing} values of the buffer assignment are not defined in it",) if missing else ()
+    return Assignment(tuple(allocations), notes)
+
+
+def _traces(proto: Any, module: HloModule, by_id: dict[int, tuple[Instruction, Any]]) -> LiveRanges | None:
+    """Live ranges from the heap simulator's own record of what it allocated and freed, in program order.
+
+    A value starts where its instruction stands. Frees are recorded after the allocations of the same
+    position, without saying at which one: a value ends at its last use before the next allocation, or, where no
+    use is seen (loops hide them), at the latest allocation before the free. The peak does not depend on it.
+    """
+    positions = {i.name: at for at, i in enumerate(module.sequence)}
+    uses: dict[str, list[int]] = {}
+    for at, instruction in enumerate(module.sequence):
+        for operand in instruction.operands:
+            uses.setdefault(operand, []).append(at)
+    buffers = {b.id: b for b in proto.logical_buffers}
+    ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
+    for trace in proto.heap_simulator_traces:
+        start: dict[int, tuple[int, int]] = {}
+        now = 0
+        pending: list[tuple[str, tuple[int, ...], int]] = []
+        for event in trace.events:
+            buffer = buffers.get(event.buffer_id)
+            if buffer is None:
+                continue
+            found = by_id.get(buffer.defined_at.instruction_id)
+            name = found[0].name if found is not None else event.instruction_name
+            key = (name, tuple(buffer.defined_at.shape_index))
+            if event.kind in (_ALLOC, _SHARE):
+                at = positions.get(name, now)
+                if at > now:
+                    _end(pending, uses, now, at - 1, ranges)
+                    now = at
+                start[event.buffer_id] = (at, at)
+            elif event.buffer_id in start:
+                pending.append((*key, start[event.buffer_id][0]))
+        _end(pending, uses, now, len(module.sequence), ranges)
+    if not ranges:
+        return None
+    return LiveRanges(tuple(i.name for i in module.sequence), ranges, exact=False)
+
+
+def _end(
+    pending: list[tuple[str, tuple[int, ...], int]],
+    uses: dict[str, list[int]],
+    now: int,
+    last: int,
+    ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]],
+) -> None:
+    """Give an end between ``now`` and ``last`` to the values freed there, and forget them."""
+    for name, index, start in pending:
+        seen = [at for at in uses.get(name, ()) if now <= at <= last]
+        ranges[name, index] = start, max(seen, default=now)
+    pending.clear()

@@ -1,0 +1,156 @@
+"""The fields of XLA's protos that say something about memory, and the message classes made from them.
+
+Field numbers are those of xla/service/hlo.proto and xla/xla_data.proto. All other fields are skipped by the
+protobuf library at C speed. The descriptor is built here instead of by protoc, so that it works with
+whichever protobuf (4 to 7) is installed; protobuf is imported when the first .pb is read.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+# name -> {field: (number, type)}; "*" repeats, a capital letter is a message of this table.
+_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+    "HloProto": {"hlo_module": (1, "HloModule"), "buffer_assignment": (3, "BufferAssignment")},
+    "HloModule": {
+        "name": (1, "string"),
+        "entry_computation_name": (2, "string"),
+        "computations": (3, "Computation*"),
+        "entry_computation_id": (6, "int64"),
+        "schedule": (7, "Schedule"),
+        "input_output_alias": (8, "InputOutputAlias"),
+        "stack_frame_index": (17, "StackFrameIndex"),
+    },
+    "Computation": {
+        "name": (1, "string"),
+        "instructions": (2, "Instruction*"),
+        "id": (5, "int64"),
+        "root_id": (6, "int64"),
+    },
+    "Instruction": {
+        "name": (1, "string"),
+        "opcode": (2, "string"),
+        "shape": (3, "Shape"),
+        "metadata": (7, "Metadata"),
+        "parameter_number": (9, "int64"),
+        "tuple_index": (13, "int64"),
+        "id": (35, "int64"),
+        "operand_ids": (36, "int64*"),
+        "called_computation_ids": (38, "int64*"),
+    },
+    "Metadata": {
+        "op_name": (2, "string"),
+        "source_file": (3, "string"),
+        "source_line": (4, "int32"),
+        "stack_frame_id": (15, "int32"),
+    },
+    "Schedule": {"sequences": (1, "Sequence*")},
+    # A map<int64, InstructionSequence> on the wire.
+    "Sequence": {"key": (1, "int64"), "value": (2, "InstructionSequence")},
+    "InstructionSequence": {"instruction_ids": (1, "int64*")},
+    "InputOutputAlias": {"entries": (1, "AliasEntry*")},
+    "AliasEntry": {"parameter_number": (2, "int64")},
+    "StackFrameIndex": {
+        "file_names": (1, "string*"),
+        "file_locations": (3, "FileLocation*"),
+        "stack_frames": (4, "StackFrame*"),
+    },
+    "FileLocation": {"file_name_id": (1, "int32"), "line": (3, "int32")},
+    "StackFrame": {"file_location_id": (1, "int32")},
+    "Shape": {
+        "element_type": (2, "int32"),
+        "dimensions": (3, "int64*"),
+        "tuple_shapes": (4, "Shape*"),
+        "layout": (5, "Layout"),
+        "is_dynamic_dimension": (6, "bool*"),
+    },
+    "Layout": {
+        "minor_to_major": (1, "int64*"),
+        "tiles": (6, "Tile*"),
+        "element_size_in_bits": (7, "int64"),
+        "memory_space": (8, "int64"),
+        "dynamic_shape_metadata_prefix_bytes": (15, "int64"),
+        "tail_padding_alignment_in_elements": (16, "int64"),
+        "split_configs": (17, "SplitConfig*"),
+    },
+    "Tile": {"dimensions": (1, "int64*")},
+    "SplitConfig": {"dimension": (1, "int64"), "split_indices": (2, "int64*")},
+    "BufferAssignment": {
+        "logical_buffers": (1, "LogicalBuffer*"),
+        "buffer_aliases": (2, "BufferAlias*"),
+        "buffer_allocations": (3, "BufferAllocation*"),
+        "heap_simulator_traces": (4, "HeapSimulatorTrace*"),
+    },
+    "LogicalBuffer": {
+        "id": (1, "int64"),
+        "size": (2, "int64"),
+        "defined_at": (3, "Location"),
+        "color": (4, "int64"),
+    },
+    "BufferAlias": {"source_buffer_id": (1, "int64"), "location": (2, "Location")},
+    "Location": {
+        "instruction_name": (2, "string"),
+        "shape_index": (3, "int64*"),
+        "instruction_id": (4, "int64"),
+    },
+    "BufferAllocation": {
+        "index": (1, "int64"),
+        "size": (2, "int64"),
+        "is_thread_local": (3, "bool"),
+        "is_entry_computation_parameter": (5, "bool"),
+        "parameter_number": (6, "int64"),
+        "maybe_live_out": (7, "bool"),
+        "color": (8, "int64"),
+        "assigned": (9, "Assigned*"),
+        "parameter_shape_index": (10, "int64*"),
+        "is_tuple": (11, "bool"),
+        "is_constant": (12, "bool"),
+    },
+    "Assigned": {"logical_buffer_id": (1, "int64"), "offset": (2, "int64"), "size": (3, "int64")},
+    "HeapSimulatorTrace": {"events": (1, "Event*"), "whole_module": (2, "bool")},
+    "Event": {
+        "kind": (1, "int32"),
+        "buffer_id": (2, "int64"),
+        "computation_name": (3, "string"),
+        "instruction_name": (4, "string"),
+        "share_with_canonical_id": (5, "int64"),
+    },
+}
+
+_TYPES = {"int64": 3, "int32": 5, "bool": 8, "string": 9, "message": 11}
+_OPTIONAL, _REPEATED = 1, 3
+_PACKAGE = "xlamem.hlo"
+
+
+@cache
+def message(name: str) -> Any:
+    """The class of one message of the table above.
+
+    Raises:
+        ImportError: the protobuf library is not installed.
+    """
+    from google.protobuf import message_factory
+
+    descriptor = _pool().FindMessageTypeByName(f"{_PACKAGE}.{name}")
+    return message_factory.GetMessageClass(descriptor)
+
+
+@cache
+def _pool() -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    file = descriptor_pb2.FileDescriptorProto(name="xlamem/hlo.proto", package=_PACKAGE, syntax="proto3")
+    for name, fields in _MESSAGES.items():
+        added = file.message_type.add(name=name)
+        for field, (number, kind) in fields.items():
+            one = kind.removesuffix("*")
+            entry = added.field.add(name=field, number=number)
+            entry.label = _REPEATED if kind.endswith("*") else _OPTIONAL
+            entry.type = _TYPES.get(one, _TYPES["message"])
+            if one not in _TYPES:
+                entry.type_name = f".{_PACKAGE}.{one}"
+    # A pool of our own: another library in the process may know XLA's protos under their own names.
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return pool

@@ -1,0 +1,174 @@
+"""What users' tools put in front of, into and between the lines of a log, taken away again.
+
+A report reaches us through glog, Python's logging, Ray, Docker, JSON loggers, mail and chat. None of them
+changes its words, so the readers look for words; this module only removes what would stand between
+them, and remembers the line of the input that each character came from.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_DATE = r"(?:\d{4}[-/]\d\d[-/]\d\d|\d\d[-/]\d\d)"
+
+#: A record: what a logger writes before the first line of a message, with a time in it.
+RECORD = re.compile(
+    rf"""(?:
+      [DIWEF]\d{{4}}\ {_CLOCK}\s+\d+\ [^\s\]]+:\d+\]\ ?                      # glog
+    | [DIWEF]0000\ 00:00:\d+\.\d+\s+\d+(?:\ [^\s\]]+:\d+\])?\ ?                # glog with the epoch
+    | {_DATE}\ {_CLOCK}:\ [DIWEF]\s+(?:\d+\ )?[^\s\]]+:\d+\]\ ?              # TensorFlow
+    | (?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\ {_DATE}\ {_CLOCK}\ (?:\[[^\]\s]+:\d+\]\ )?   # vLLM
+    | \[?{_DATE}[T\ ]{_CLOCK}(?:Z|\ ?[+-]\d\d:?\d\d)?\]?(?:\s-\s|[:,\s])\s*        # ISO time
+    | [A-Z][a-z]{{2}}\ [\ \d]\d\ {_CLOCK}\ \S+\ [^\s:\[]+(?:\[\d+\])?:\ ?      # syslog
+    | \[\d+\.\d+\]\ ?                                                       # kernel or docker seconds
+    )""",
+    re.VERBOSE,
+)
+# A column: what a launcher writes before every line, whatever is in it.
+_COLUMN = re.compile(
+    r"""(?:
+      \([^()\n]{0,60}\bpid=\d+[^()\n]{0,60}\)\ ?                             # Ray, vLLM
+    | [\w.\-]{1,60}\s*\|\ ?                                                 # docker compose
+    | >\ ?                                                                   # mail
+    | E\ {3}                                                                # pytest
+    | \[(?:[\w./:\ ,=\-]{1,60})\]:?\ (?!=)                                   # [rank 3], [pod/a/b], [core.py:12]
+    | \d{1,5}:(?:\ |$)                                                       # srun -l
+    | (?:host|worker|rank|node|task|process|replica|proc|slice|w)[-_\ ]?\d+\ ?[:|]\ ?
+    | [a-z][a-z0-9]*(?:-[a-z0-9]+)+:(?:\ |$)                                 # host-name-w-0:
+    | (?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)(?::[\w.]+:|:\s|\s-\s|\ (?=[A-Z\[(]))\ ?
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
+
+# The status payload that libtpu appends repeats the head of the report with escaped line ends. A
+# C-escaped string: no quote in it stands without a backslash.
+_PAYLOAD = re.compile(r"\[type\.googleapis\.com/[^\s='\"]*=\\?'(?:[^'\\\n]|\\[^\n])*(?:'\])?")
+
+# Words that start a line of a report. An escaped line end before one of them was a line end.
+_STARTERS = (
+    r"(?:Total \w+ usage|Program \w+ requirement|Largest program|Output size|\d+\. Size:|Size:|Shape:"
+    r"|Operator:|XLA [Ll]abel:|Allocation type:|Unpadded size:|reserved |HLO temp|BufferAssignment"
+    r"|Peak buffers:|Buffer \d+:|Memory Space:|Total bytes|parameter allocation|=====)"
+)
+_ESCAPED_END = re.compile(r"(?:\\+[nrt])+\s*" + _STARTERS)
+_UNESCAPE = re.compile(r"\\+(?:r\\+n|n|r)")
+_UNESCAPE_REST = re.compile(r'\\+(["t/])')
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Text without its prefixes. ``numbers[i]`` is the 1-based line of the input that line ``i`` came from,
+    ``records[i]`` whether a logger's time stamp stood before it, ``starts[i]`` its offset in ``text``."""
+
+    text: str
+    starts: tuple[int, ...]
+    numbers: tuple[int, ...]
+    records: tuple[bool, ...]
+
+    def index_at(self, offset: int) -> int:
+        """The index of the line that holds ``offset``."""
+        return max(0, bisect_right(self.starts, offset) - 1)
+
+    def number_at(self, offset: int) -> int:
+        """The 1-based line of the input that ``offset`` came from."""
+        return self.numbers[self.index_at(offset)] if self.numbers else 1
+
+    def starts_record(self, offset: int) -> bool:
+        """Whether a logger's time stamp stood before the line that holds ``offset``."""
+        return self.records[self.index_at(offset)]
+
+
+def strip_prefix(line: str) -> tuple[str, bool]:
+    """``line`` without the columns and time stamps before it, and whether a time stamp was among them."""
+    record = False
+    at = 0
+    for _ in range(8):
+        match = RECORD.match(line, at)
+        if match is not None:
+            record = True
+        else:
+            match = _COLUMN.match(line, at)
+        if match is None or match.end() == at:
+            break
+        at = match.end()
+    return line[at:], record
+
+
+def _unescape(line: str) -> list[str]:
+    """The lines of a JSON string or a repr: those whose line ends were written as ``\\n``."""
+    if "\\" not in line or not _ESCAPED_END.search(line):
+        return [line]
+    pieces = _UNESCAPE.split(line)
+    return [_UNESCAPE_REST.sub(lambda m: "\t" if m[1] == "t" else m[1], piece) for piece in pieces]
+
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+def normalise(text: str, first_line: int = 1, width: int | None = None) -> Lines:
+    """Strip ``text`` line by line.
+
+    Args:
+        text: what was read.
+        first_line: the number of its first line in the input.
+        width: join lines that were broken at this width, see :func:`wrap_width`.
+    """
+    kept: list[str] = []
+    numbers: list[int] = []
+    records: list[bool] = []
+    # splitlines() would also split at characters that strangers' op names may hold; only these end a line.
+    raw_lines = enumerate(_LINE_END.split(text), first_line)
+    for number, raw in raw_lines if width is None else _joined(raw_lines, width):
+        line = raw
+        if "\x1b" in line:
+            line = _ANSI.sub("", line)
+        if "[type.googleapis.com/" in line:
+            line = _PAYLOAD.sub("", line)
+        if "[repeated " in line:
+            line = _REPEATED.sub("", line)
+        for piece in _unescape(line):
+            stripped, record = strip_prefix(piece)
+            if "**" in stripped:  # Markdown's bold; HLO has no such token
+                stripped = stripped.replace("**", "")
+            kept.append(stripped.rstrip().replace("\t", " ").replace("\xa0", " "))
+            numbers.append(number)
+            records.append(record)
+    return _assemble(kept, numbers, records)
+
+
+def wrap_width(text: str) -> int | None:
+    """The width at which ``text`` was broken in mid-word, as terminals and chats do; None if it was not.
+
+    That is the length of its longest lines, if several have it.
+    """
+    counts: dict[int, int] = {}
+    for line in _LINE_END.split(text):
+        counts[len(line)] = counts.get(len(line), 0) + 1
+    width = max(counts, default=0)
+    return width if width >= 40 and counts[width] >= 2 else None
+
+
+def _joined(lines: Iterable[tuple[int, str]], width: int) -> Iterator[tuple[int, str]]:
+    whole: tuple[int, str] | None = None
+    for number, line in lines:
+        whole = (number, line) if whole is None else (whole[0], whole[1] + line)
+        if len(line) < width:
+            yield whole
+            whole = None
+    if whole is not None:
+        yield whole
+
+
+def _assemble(kept: list[str], numbers: list[int], records: list[bool]) -> Lines:
+    starts: list[int] = []
+    offset = 0
+    for line in kept:
+        starts.append(offset)
+        offset += len(line) + 1
+    return Lines("\n".join(kept), tuple(starts), tuple(numbers), tuple(records))

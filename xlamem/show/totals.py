@@ -1,0 +1,124 @@
+"""The totals of one memory space as rows of label, size and a remark, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xlamem.show import words
+
+if TYPE_CHECKING:
+    from xlamem.report import MemoryReport, Space
+
+Row = tuple[str, str, str]
+
+# In the order in which people read them: what was asked, what there is, what it is made of.
+_PLAIN = (
+    ("over", "over by", ""),
+    ("requested", "asked for", ""),
+    ("free", "free", ""),
+    ("largest_free", "largest free piece", ""),
+    ("reservable", "reservable in one piece", ""),
+    ("total", "total", "everything at once"),
+    ("peak", "peak", ""),
+    ("reserved", "reserved", "kept by the system"),
+    ("arguments", "arguments", ""),
+    ("outputs", "outputs", ""),
+    ("aliased", "aliased", "outputs that share memory with arguments"),
+    ("program", "program", "beside its arguments"),
+    ("temps", "  temps", ""),
+    ("constants", "  constants", ""),
+    ("overlays", "  overlays", "the program's code"),
+    ("scoped", "  scoped", "the kernels' own memory"),
+    ("program_reserved", "  reserved", "kept for the program"),
+)
+
+#: How many allocations the padding is traced to.
+_TRACED = 3
+
+
+def heading(report: MemoryReport, space: Space) -> str:
+    """ "HBM of v2 (inferred), program jit_f"."""
+    text = space.name.upper() if space.name in {"hbm", "vmem", "smem", "cmem"} else space.name
+    if report.target is not None:
+        text += f" of {report.target.name}{' (inferred from the figures)' if report.target.inferred else ''}"
+    if report.program:
+        text += f", program {report.program}"
+    return text
+
+
+def totals(report: MemoryReport, space: Space) -> list[Row]:
+    """All that is known about ``space``, and only that."""
+    return [*_used(space), *_known(report, space)]
+
+
+def in_a_line(space: Space) -> str:
+    """The same in a few words, for the spaces that the report is not about."""
+    text = "" if space.used is None else words.size(space.used)
+    if space.capacity is not None:
+        text += f"{' of ' if text else ''}{words.size(space.capacity)}"
+    if space.over:
+        text += f", over by {words.size(space.over)}"
+    return text
+
+
+def _used(space: Space) -> Iterator[Row]:
+    if space.used is None:
+        if space.capacity is not None:
+            yield "capacity", words.size(space.capacity), ""
+        return
+    remark = ""
+    if space.capacity:
+        share = words.percent(space.used, space.capacity)
+        if space.over or space.used > space.capacity:
+            # Printed figures are rounded: "100.0%" would deny what the next line says.
+            share = words.times(space.used / space.capacity)
+        remark = f"of {words.size(space.capacity)} ({share})"
+    yield "used", words.size(space.used), remark
+
+
+def _known(report: MemoryReport, space: Space) -> Iterator[Row]:
+    for field, label, remark in _PLAIN:
+        value: int | None = getattr(space, field)
+        if value is None:
+            continue
+        yield label, words.size(value), _made_of(space) if field == "temps" else remark
+        if field == "temps":
+            yield from _padding(report, space)
+    if space.temps is None:
+        yield from _padding(report, space)
+
+
+def _made_of(space: Space) -> str:
+    parts = []
+    if space.unpadded is not None:
+        parts.append(f"{words.size(space.unpadded)} of data")
+        if space.padding:
+            parts.append(f"{words.size(space.padding)} of padding")
+    elif space.padded is not None:
+        parts.append(f"{words.size(space.padded)} padded")
+    if space.fragmentation is not None:
+        parts.append(f"{words.size(space.fragmentation)} of fragmentation")
+    return " + ".join(parts)
+
+
+def _padding(report: MemoryReport, space: Space) -> Iterator[Row]:
+    """The padding, its share, and the allocations that it sits in."""
+    traced = []
+    known = 0
+    for rank, index in enumerate(words.ranked(report), 1):
+        allocation = report.allocations[index]
+        if allocation.space == space.name and allocation.padding_bytes:
+            known += allocation.padding_bytes
+            traced.append((allocation.padding_bytes, rank))
+    traced.sort(key=lambda pair: (-pair[0], pair[1]))
+    where = ", ".join(f"{words.size(n)} in #{rank}" for n, rank in traced[:_TRACED])
+    if space.padding is not None:
+        if not space.padding:
+            yield "    padding", words.size(0), ""
+            return
+        share = f"{words.percent(space.padding, int(space.padded or 0))} of the padded temps"
+        yield "    padding", words.size(space.padding), f"{share}: {where}" if where else share
+    elif known:
+        bound = "at least, from the list" if report.partial else "from the list"
+        yield "padding", words.size(known), f"{bound}: {where}"
