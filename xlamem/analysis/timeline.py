@@ -89,9 +89,7 @@ def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
     if found is None:
         return allocation
     at = found.peak_at
-    buffers = tuple(
-        replace(b, at_peak=None if b.live is None else b.live[0] <= at <= b.live[1]) for b in allocation.buffers
-    )
+    buffers = tuple(_at(b, at) for b in allocation.buffers)
     if not is_heap(allocation):
         # Held for the whole run, whichever value is in it at the moment.
         return replace(allocation, buffers=buffers, at_peak=True)
@@ -99,6 +97,15 @@ def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
     return replace(
         allocation, buffers=buffers, at_peak=True, unpadded_bytes=int(allocation.bytes) - padding
     )
+
+
+def _at(b: Buffer, position: int) -> Buffer:
+    at_peak = None if b.live is None else b.live[0] <= position <= b.live[1]
+    # dataclasses.replace takes ten times as long, and a program has tens of thousands of values.
+    return Buffer(
+        b.name, b.bytes, b.offset, b.shape, b.index, b.opcode, b.op_name, b.source_file, b.source_line,
+        b.owner, b.live, at_peak,
+    )  # fmt: skip
 
 
 def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline | None) -> Space:

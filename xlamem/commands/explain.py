@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,9 +16,10 @@ from xlamem.commands.parameters import target as to_target
 from xlamem.errors import InputError, NotAReportError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterator
 
     from xlamem.report import MemoryReport
+    from xlamem.show.layout import Line
 
 _EPILOG = """\b
 Examples:
@@ -71,7 +72,7 @@ def _read(sources: tuple[str, ...], target: str | None, hbm: int | None) -> tupl
     without = 0
     for source in dict.fromkeys(sources):
         try:
-            reports += read_all(source if source == "-" else Path(source), target=target, hbm=hbm)
+            reports += read_all(_named(source), target=target, hbm=hbm)
         except NotAReportError as error:
             fail(error)
             without += 1
@@ -86,6 +87,15 @@ def _read(sources: tuple[str, ...], target: str | None, hbm: int | None) -> tupl
     return reports, status
 
 
+def _named(source: str) -> str | os.PathLike[str]:
+    """``source`` as what can only be a name: :func:`read_all` takes a text of several lines for the log itself."""
+    if "\n" not in source:
+        return source
+    from pathlib import Path
+
+    return Path(source)
+
+
 def _verdict(reports: list[MemoryReport]) -> int:
     failed = any(report.severity == "error" and report.fits is not True for report in reports)
     return DOES_NOT_FIT if failed else OK
@@ -96,10 +106,10 @@ def _show(reports: list[MemoryReport], output: Output, everything: bool) -> None
 
     explanations = [explain(report) for report in reports]
 
-    def draw(console: Console) -> None:
-        from xlamem.show.terminal import render
+    def text(width: int) -> Iterator[Line]:
+        from xlamem.show.terminal import lines
 
-        render(explanations, console, top=output.top, everything=everything)
+        return lines(explanations, width=width, top=output.top, everything=everything)
 
     def json() -> str:
         from xlamem.show.json import to_json
@@ -116,4 +126,4 @@ def _show(reports: list[MemoryReport], output: Output, everything: bool) -> None
 
         return to_markdown(explanations, top=output.top)
 
-    output.emit(draw, json=json, csv=csv, markdown=markdown)
+    output.emit(text, json=json, csv=csv, markdown=markdown)

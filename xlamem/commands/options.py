@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterable
+
+    from xlamem.show.layout import Line
 
 FORMATS = ("text", "json", "csv", "markdown")
 
@@ -35,10 +37,10 @@ class Output:
         """How wide plain text may be."""
         if self.width is not None:
             return self.width
-        import shutil
-
-        fallback = 100 if self.file is not None or not sys.stdout.isatty() else 80
-        return max(shutil.get_terminal_size((fallback, 24)).columns, 40)
+        if self.file is None and sys.stdout.isatty():
+            return max(os.get_terminal_size().columns, 40)
+        columns = os.environ.get("COLUMNS", "")
+        return max(int(columns), 40) if columns.isdecimal() else 100
 
     @property
     def in_color(self) -> bool:
@@ -51,22 +53,24 @@ class Output:
             and os.environ.get("TERM") != "dumb"
         )
 
-    def emit(self, draw: Callable[[Console], None], **others: Callable[[], str]) -> None:
-        """Write the answer: ``draw`` prints it as text, ``others`` make it in each other format by name.
+    def emit(self, lines: Callable[[int], Iterable[Line]], **others: Callable[[], str]) -> None:
+        """Write the answer: ``lines`` lays it out as text of a width, ``others`` make each other format.
 
         Raises:
             OSError: it cannot be written there.
         """
         if self.format != "text":
             self._write(others[self.format]())
-            return
-        # Not at the top: neither --help nor the other formats need rich.
-        from xlamem.show import plain
+        elif self.in_color:
+            # Not at the top: plain text needs no rich, and comes sooner without.
+            from xlamem.show import color
 
-        if self.in_color:
-            draw(plain.terminal(self.width))
+            console = color.terminal_console(self.width)
+            color.put(lines(console.width), console)
         else:
-            self._write(plain.text_of(draw, self.text_width))
+            from xlamem.show.layout import text_of
+
+            self._write(text_of(lines(self.text_width)))
 
     def _write(self, text: str) -> None:
         if self.file is not None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from xlamem.commands.options import Output, output_options
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _EPILOG = """\b
 Examples:
@@ -27,11 +22,8 @@ def command(output: Output) -> None:
 
     devices = tuple(all_devices())
 
-    def draw(console: Console) -> None:
-        show.render(devices, console)
-
     output.emit(
-        draw,
+        lambda width: show.lines(devices, width=width),
         json=lambda: show.to_json(devices),
         csv=lambda: show.to_csv(devices),
         markdown=lambda: show.to_markdown(devices),

@@ -17,8 +17,6 @@ from xlamem.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.console import Console
-
     from xlamem.shape import Shape
     from xlamem.show.tile import Tile
 
@@ -92,15 +90,10 @@ def _laid_out(shape: Shape, target: str) -> Shape:
 
 
 def _show(tiles: list[Tile], output: Output) -> None:
-    def draw(console: Console) -> None:
-        from xlamem.show.tile_terminal import render
-
-        render(tiles, console)
-
-    from xlamem.show import tile
+    from xlamem.show import tile, tile_terminal
 
     output.emit(
-        draw,
+        lambda width: tile_terminal.lines(tiles, width=width),
         json=lambda: tile.to_json(tiles),
         csv=lambda: tile.to_csv(tiles),
         markdown=lambda: tile.to_markdown(tiles),

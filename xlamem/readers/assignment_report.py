@@ -10,7 +10,7 @@ from xlamem.analysis.timeline import timeline, with_peak, with_totals
 from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, space_name
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
-from xlamem.readers.hlo_module import HloModule, Instruction, unpadded_bytes
+from xlamem.readers.hlo_module import HloModule, Instruction
 from xlamem.readers.storage import Storage
 from xlamem.report import (
     Allocation,
@@ -235,7 +235,7 @@ def _unpadded(a: AssignedAllocation, main: Buffer) -> int | None:
         return None
     if main.shape.is_tuple:
         return a.bytes
-    return min(a.bytes, unpadded_bytes(main.shape) or 0)
+    return min(a.bytes, main.shape.unpadded_bytes)
 
 
 def _owner(kind: str, main: Buffer) -> str:

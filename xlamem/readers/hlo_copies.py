@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xlamem.readers.hlo_flow import Flow
-from xlamem.readers.hlo_module import Instruction, padded_bytes
+from xlamem.readers.hlo_module import Instruction
 from xlamem.report import LayoutCopy
 from xlamem.shape import Shape
 
@@ -24,7 +24,7 @@ def layout_copies(flow: Flow) -> dict[str, LayoutCopy]:
         found[instruction.name] = LayoutCopy(
             name=instruction.name,
             opcode=instruction.opcode,
-            bytes=padded_bytes(instruction.shape) or 0,
+            bytes=instruction.bytes or 0,
             from_shape=operand,
             to_shape=instruction.shape,
             producer=None if made is None else made.name,
@@ -44,7 +44,9 @@ def _moved(instruction: Instruction, flow: Flow) -> Shape | None:
         return None
     if instruction.opcode == "fusion":
         inside = flow.module.computations.get(instruction.called[0]) if instruction.called else None
-        if inside is None or not all(i.opcode in _PASSIVE for i in inside.instructions):
+        if inside is None or inside.root_opcode not in _PASSIVE:
+            return None
+        if not all(i.opcode in _PASSIVE for i in inside.instructions):
             return None
         if not any(i.opcode in ("copy", "transpose") for i in inside.instructions):
             return None

@@ -16,7 +16,7 @@ from xlamem.readers.assigned import space_name
 from xlamem.readers.assignment_report import Facts
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
-from xlamem.readers.hlo_module import HloModule, Instruction, padded_bytes, unpadded_bytes
+from xlamem.readers.hlo_module import HloModule, Instruction
 from xlamem.readers.storage import Place, Storage, leaves
 from xlamem.report import Allocation, LayoutCopy, MemoryReport, Space, Timeline
 from xlamem.shape import Shape
@@ -89,7 +89,7 @@ def _groups(module: HloModule, sequence: Sequence[Instruction]) -> list[_Group]:
     for at, i in enumerate(sequence):
         for index in leaves(i.shape):
             shape = _leaf(i.shape, index)
-            size = padded_bytes(shape) or 0
+            size = 0 if shape is None else shape.padded_bytes if index else i.bytes or 0
             if shape is None or not size:
                 continue
             place = storage.find((i.name, index))
@@ -143,7 +143,7 @@ def _allocation(g: _Group, flow: Flow, backward: list[int], is_copy: bool) -> Al
         space=space_name(0 if g.shape.layout is None else g.shape.layout.memory_space),
         kind=g.kind,
         bytes=g.bytes,
-        unpadded_bytes=min(g.bytes, unpadded_bytes(g.shape) or 0),
+        unpadded_bytes=min(g.bytes, g.shape.unpadded_bytes),
         shape=g.shape,
         name=g.maker.name,
         opcode=g.maker.opcode,

@@ -17,6 +17,7 @@ _MOVES = frozenset(
     {"copy", "bitcast", "optimization-barrier", "domain", "all-gather-done", "all-reduce-done", "convert-done"}
 )
 _RENAMES = frozenset({"bitcast", "optimization-barrier", "domain", "tuple", "get-tuple-element"})
+_PASSED_INTO = frozenset({"while", "copy-start", "copy-done"})
 _STEPS = 200
 
 
@@ -29,21 +30,15 @@ class Flow:
     @cached_property
     def callers(self) -> dict[str, Instruction]:
         """The instruction that runs each computation."""
-        return {
-            name: instruction
-            for c in self.module.computations.values()
-            for instruction in c.instructions
-            for name in instruction.called
-        }
+        return {name: i for i in self.module.sequence if i.opcode != "fusion" for name in i.called}
 
     @cached_property
     def users(self) -> dict[str, list[Instruction]]:
-        """Who uses each instruction's result, inside its computation, in program order."""
+        """Which steps of the program use each instruction's result, in program order."""
         found: dict[str, list[Instruction]] = {}
-        for c in self.module.computations.values():
-            for instruction in c.instructions:
-                for operand in dict.fromkeys(instruction.operands):
-                    found.setdefault(operand, []).append(instruction)
+        for instruction in self.module.sequence:
+            for operand in dict.fromkeys(instruction.operands):
+                found.setdefault(operand, []).append(instruction)
         return found
 
     def root(self, computation: str) -> str | None:
@@ -60,7 +55,7 @@ class Flow:
         opcode, operands = instruction.opcode, instruction.operands
         if opcode == "parameter":
             caller = self.callers.get(instruction.computation)
-            if caller is None or caller.opcode == "fusion":
+            if caller is None:
                 return None
             number = 0 if caller.opcode == "while" else instruction.number or 0
             number += caller.opcode == "conditional"
@@ -120,7 +115,7 @@ class Flow:
             return instruction
         if instruction.opcode == "fusion" and instruction.called:
             inside = self.module.computations.get(instruction.called[0])
-            if inside is not None:
+            if inside is not None:  # fusions without a name of their own are few
                 named = [i for i in inside.instructions if i.op_name is not None and i.opcode != "parameter"]
                 # The root comes last, and the root is what the fusion is for.
                 return named[-1] if named else None
@@ -157,14 +152,37 @@ class Flow:
         return self.module.instructions.get(at[0])
 
     def consumer(self, name: str) -> Instruction | None:
-        """The first instruction that computes with the result of ``name``, behind everything that only moves it."""
-        at = name
+        """The first instruction that computes with the result of ``name``, behind everything that only moves it.
+
+        Into loops it follows the element of the loop's tuple that the value is.
+        """
+        at, index = name, ()
+        user = None
         for _ in range(_STEPS):
-            users = self.users.get(at)
-            if not users:
-                return None
-            user = users[0]
-            if user.opcode not in _MOVES and user.opcode not in _RENAMES and user.opcode != "copy-start":
+            step = self._use(at, index)
+            if step is None:
                 return user
-            at = user.name
+            user, at, index = step
+            if user.opcode not in _MOVES and user.opcode not in _RENAMES and user.opcode not in _PASSED_INTO:
+                return user
+        return user
+
+    def _use(self, name: str, index: tuple[int, ...]) -> tuple[Instruction, str, tuple[int, ...]] | None:
+        """The first use of a value, and where the value is from there on; None if it is not used."""
+        for user in self.users.get(name, ()):
+            if user.opcode == "tuple":
+                return user, user.name, (user.operands.index(name), *index)
+            if user.opcode == "get-tuple-element":
+                if index[:1] == (user.number,):
+                    return user, user.name, index[1:]
+                continue
+            if user.opcode == "while" and user.called:
+                body = self.module.computations.get(user.called[-1])
+                inside = [] if body is None else [i for i in body.instructions if i.opcode == "parameter"]
+                return user, inside[0].name if inside else user.name, index
+            if user.opcode == "copy-start":
+                return user, user.name, (0, *index)
+            if user.opcode == "copy-done":
+                return user, user.name, index[1:]
+            return user, user.name, index
         return None

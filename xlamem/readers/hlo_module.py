@@ -5,6 +5,7 @@ Text (:mod:`xlamem.readers.hlo_text`) and proto (:mod:`xlamem.readers.hlo_proto`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -28,6 +29,8 @@ class Instruction(NamedTuple):
     name: str
     opcode: str
     shape: Shape | None
+    #: Padded bytes of the result; of a tuple, the sum of what it points to. None: the shape is unreadable.
+    bytes: int | None
     computation: str
     operands: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
@@ -36,29 +39,43 @@ class Instruction(NamedTuple):
     source_file: str | None = None
     source_line: int | None = None
 
-    @property
-    def bytes(self) -> int | None:
-        """Padded bytes of the result; of a tuple, the sum of what it points to. None: the shape is unreadable."""
-        return padded_bytes(self.shape)
 
-
-@dataclass(slots=True)
 class Computation:
-    """A computation: its instructions in program order if the module is scheduled, and its root's name."""
+    """A computation: its instructions in program order if the module is scheduled, and its root.
 
-    name: str
-    instructions: list[Instruction] = field(default_factory=list)
-    root: str | None = None
+    Most computations of a module are the insides of fusions, and few of those matter for memory: a reader may
+    hand over ``load`` instead of instructions, to be called when they are first asked for.
+    """
+
+    __slots__ = ("_instructions", "_load", "name", "root", "root_opcode")
+
+    def __init__(self, name: str, load: Callable[[], list[Instruction]] | None = None) -> None:
+        self.name = name
+        self.root: str | None = None
+        self.root_opcode: str | None = None
+        self._load = load
+        self._instructions: list[Instruction] = []
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The instructions; a list to append to while the computation is read."""
+        if self._load is not None:
+            self._instructions, self._load = self._load(), None
+        return self._instructions
 
 
 @dataclass
 class HloModule:
-    """A module. ``notes`` say what could not be read; ``truncated``, that the input broke off inside."""
+    """A module. ``notes`` say what could not be read; ``truncated``, that the input broke off inside.
+
+    ``fused`` names the computations that are insides of fusions.
+    """
 
     name: str
     entry: str | None = None
     scheduled: bool = False
     computations: dict[str, Computation] = field(default_factory=dict)
+    fused: set[str] = field(default_factory=set)
     #: Parameter numbers whose memory the outputs reuse (donated).
     aliased_parameters: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
@@ -66,8 +83,9 @@ class HloModule:
 
     @cached_property
     def instructions(self) -> dict[str, Instruction]:
-        """Every instruction by name; names are unique in a module."""
-        return {i.name: i for c in self.computations.values() for i in c.instructions}
+        """The instructions by name, all but those inside fusions: what can have a buffer. Names are unique."""
+        outside = (c for c in self.computations.values() if c.name not in self.fused)
+        return {i.name: i for c in outside for i in c.instructions}
 
     @cached_property
     def sequence(self) -> tuple[Instruction, ...]:
@@ -92,24 +110,18 @@ class HloModule:
 
 
 @lru_cache(maxsize=65536)
-def shape_of(text: str) -> Shape | None:
-    """The shape that ``text`` spells, or None if it is none: one odd type must not hide a whole module."""
+def sized(text: str) -> tuple[Shape | None, int | None]:
+    """The shape that ``text`` spells and its padded bytes; None for both if it is none.
+
+    One odd type must not hide a whole module. Cached: a module repeats a few hundred shapes.
+    """
     try:
-        return Shape.parse(text)
+        shape = Shape.parse(text)
     except ParseError:
-        return None
+        return None, None
+    return shape, int(shape.padded_bytes)
 
 
-@lru_cache(maxsize=65536)
-def _sizes(shape: Shape) -> tuple[int, int]:
-    return int(shape.padded_bytes), int(shape.unpadded_bytes)
-
-
-def padded_bytes(shape: Shape | None) -> int | None:
-    """Bytes of a shape with its padding, computed once for each distinct shape."""
-    return None if shape is None else _sizes(shape)[0]
-
-
-def unpadded_bytes(shape: Shape | None) -> int | None:
-    """Bytes of a shape without padding, computed once for each distinct shape."""
-    return None if shape is None else _sizes(shape)[1]
+def shape_of(text: str) -> Shape | None:
+    """The shape that ``text`` spells, or None if it is none."""
+    return sized(text)[0]

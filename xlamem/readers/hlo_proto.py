@@ -6,12 +6,13 @@ Only the fields of :mod:`xlamem.readers.hlo_schema` are decoded.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from xlamem.readers import hlo_schema
 from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value
-from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction, shape_of
-from xlamem.readers.hlo_proto_shapes import shape_text, subshape
+from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction
+from xlamem.readers.hlo_proto_shapes import sized_at
 
 _ALLOC, _FREE, _SHARE = 0, 1, 2
 
@@ -100,90 +101,108 @@ def _is_name(data: bytes) -> bool:
 
 
 def _contents(proto: Any) -> ProtoContents:
-    notes: list[str] = []
     module = None
-    by_id: dict[int, tuple[Instruction, Any]] = {}
+    reader = None
     if proto.hlo_module.computations:
-        module, by_id = _module(proto.hlo_module)
+        reader = _ModuleReader(proto.hlo_module)
+        module = reader.module
     if not proto.HasField("buffer_assignment"):
-        return ProtoContents(module, notes=tuple(notes))
+        return ProtoContents(module)
+    by_id = {} if reader is None else reader.by_id
     assignment = _assignment(proto.buffer_assignment, by_id)
     live = None if module is None else _traces(proto.buffer_assignment, module, by_id)
-    return ProtoContents(module, assignment, live, tuple(notes))
+    return ProtoContents(module, assignment, live)
 
 
-def _module(proto: Any) -> tuple[HloModule, dict[int, tuple[Instruction, Any]]]:
-    module = HloModule(proto.name)
-    frames = _Frames(proto.stack_frame_index)
-    order = {s.key: list(s.value.instruction_ids) for s in proto.schedule.sequences}
-    module.scheduled = bool(order)
-    module.aliased_parameters = frozenset(e.parameter_number for e in proto.input_output_alias.entries)
-    computation_names = {c.id: c.name for c in proto.computations}
-    names = {i.id: i.name for c in proto.computations for i in c.instructions}
-    by_id: dict[int, tuple[Instruction, Any]] = {}
-    for c in proto.computations:
-        # Ids of an instruction are unique in the module; operands were once local to the computation.
-        base = c.id << 32
-        computation = Computation(c.name)
+class _ModuleReader:
+    """An HloModuleProto as a module. The insides of fusions are taken apart when somebody asks for them."""
+
+    def __init__(self, proto: Any) -> None:
+        self.module = module = HloModule(proto.name)
+        self.frames = _Frames(proto.stack_frame_index)
+        self.order = {s.key: list(s.value.instruction_ids) for s in proto.schedule.sequences}
+        self.computation_names = {c.id: c.name for c in proto.computations}
+        #: The instructions as decoded, by id, which is unique in a module.
+        self.by_id = {i.id: i for c in proto.computations for i in c.instructions}
+        module.scheduled = bool(self.order)
+        module.aliased_parameters = frozenset(e.parameter_number for e in proto.input_output_alias.entries)
+        for c in proto.computations:
+            computation = Computation(c.name, partial(self._instructions, c))
+            # Ids were once local to the computation; today its id is their upper half.
+            root = self.by_id.get(c.root_id) or self.by_id.get(c.id << 32 | c.root_id)
+            if root is not None:
+                computation.root, computation.root_opcode = root.name, root.opcode
+            module.computations[c.name] = computation
+            if c.name == proto.entry_computation_name or c.id == proto.entry_computation_id:
+                module.entry = c.name
+        for i in self.by_id.values():
+            if i.opcode == "fusion":
+                module.fused.update(self._called(i))
+
+    def _called(self, i: Any) -> tuple[str, ...]:
+        names = self.computation_names
+        return tuple(names[n] for n in i.called_computation_ids if n in names)
+
+    def _instructions(self, c: Any) -> list[Instruction]:
+        by_id, place = self.by_id, self.frames.place
         made: dict[int, Instruction] = {}
         for i in c.instructions:
-            operands = (names.get(o) or names.get(base | o) for o in i.operand_ids)
-            called = [computation_names.get(n) for n in i.called_computation_ids if i.opcode in CALLERS]
-            if i.opcode == "while":
-                called.reverse()  # stored body first, run and printed condition first
+            opcode = i.opcode
+            called: tuple[str, ...] = ()
             number = None
-            if i.opcode == "parameter":
+            if opcode == "parameter":
                 number = i.parameter_number
-            elif i.opcode == "get-tuple-element":
+            elif opcode == "get-tuple-element":
                 number = i.tuple_index
+            elif opcode in CALLERS:
+                called = self._called(i)
+                if opcode == "while":
+                    called = called[::-1]  # stored body first, run and printed condition first
+            found = [by_id.get(o) or by_id.get(c.id << 32 | o) for o in i.operand_ids]
+            operands = tuple(["" if o is None else o.name for o in found])
             made[i.id] = Instruction(
-                i.name,
-                i.opcode,
-                shape_of(shape_text(i.shape)),
-                c.name,
-                tuple(o for o in operands if o is not None),
-                tuple(n for n in called if n is not None),
-                number,
-                i.metadata.op_name or None,
-                *frames.place(i.metadata),
+                i.name, opcode, *sized_at(i.shape), c.name, operands, called, number, *place(i.metadata)
             )
-            by_id[i.id] = made[i.id], i.shape
-            if i.id == c.root_id or i.id == base | c.root_id:
-                computation.root = i.name
-        sequence = order.get(c.id, ())
+        sequence = self.order.get(c.id, ())
         if len(sequence) == len(made) and all(i in made for i in sequence):
-            computation.instructions = [made[i] for i in sequence]
-        else:
-            computation.instructions = list(made.values())
-        module.computations[c.name] = computation
-        if c.name == proto.entry_computation_name or c.id == proto.entry_computation_id:
-            module.entry = c.name
-    return module, by_id
+            return [made[i] for i in sequence]
+        return list(made.values())
 
 
 class _Frames:
-    """The stack frame tables: a frame id to a file and a line."""
+    """Where instructions come from: metadata, with the module's stack frame tables."""
 
     def __init__(self, index: Any) -> None:
         self.files = list(index.file_names)
         self.locations = [(p.file_name_id, p.line) for p in index.file_locations]
         self.frames = [f.file_location_id for f in index.stack_frames]
+        self.known: dict[bytes, tuple[str | None, str | None, int | None]] = {b"": (None, None, None)}
 
-    def place(self, metadata: Any) -> tuple[str | None, int | None]:
-        """File and line of an instruction: its own, or its stack frame's. Ids count from 1; 0 is none."""
+    def place(self, data: bytes) -> tuple[str | None, str | None, int | None]:
+        """op_name, file and line of serialized metadata: its own, or its stack frame's."""
+        found = self.known.get(data)
+        if found is None:
+            found = self.known[data] = self._decoded(data)
+        return found
+
+    def _decoded(self, data: bytes) -> tuple[str | None, str | None, int | None]:
+        from google.protobuf.message import DecodeError
+
+        try:
+            metadata = _parsed("Metadata", data)
+        except DecodeError:
+            return None, None, None
+        op_name = metadata.op_name or None
         if metadata.source_file:
-            return metadata.source_file, metadata.source_line or None
+            return op_name, metadata.source_file, metadata.source_line or None
+        # Ids count from 1; 0 is none.
         frame = metadata.stack_frame_id
-        if not 0 < frame <= len(self.frames):
-            return None, None
-        location = self.frames[frame - 1]
-        if not 0 < location <= len(self.locations):
-            return None, None
-        file, line = self.locations[location - 1]
-        return (self.files[file - 1] if 0 < file <= len(self.files) else None), line or None
+        location = self.frames[frame - 1] if 0 < frame <= len(self.frames) else 0
+        file, line = self.locations[location - 1] if 0 < location <= len(self.locations) else (0, 0)
+        return op_name, self.files[file - 1] if 0 < file <= len(self.files) else None, line or None
 
 
-def _assignment(proto: Any, by_id: dict[int, tuple[Instruction, Any]]) -> Assignment:
+def _assignment(proto: Any, by_id: dict[int, Any]) -> Assignment:
     buffers = {b.id: b for b in proto.logical_buffers}
     missing = 0
     allocations = []
@@ -196,8 +215,8 @@ def _assignment(proto: Any, by_id: dict[int, tuple[Instruction, Any]]) -> Assign
                 continue
             index = tuple(buffer.defined_at.shape_index)
             found = by_id.get(buffer.defined_at.instruction_id)
-            name = found[0].name if found is not None else buffer.defined_at.instruction_name
-            shape = None if found is None else shape_of(subshape(found[1], index))
+            name = found.name if found is not None else buffer.defined_at.instruction_name
+            shape = None if found is None else sized_at(found.shape, index)[0]
             values.append(Value(name, index, assigned.size, assigned.offset, shape))
         allocations.append(
             AssignedAllocation(
@@ -216,7 +235,7 @@ def _assignment(proto: Any, by_id: dict[int, tuple[Instruction, Any]]) -> Assign
     return Assignment(tuple(allocations), notes)
 
 
-def _traces(proto: Any, module: HloModule, by_id: dict[int, tuple[Instruction, Any]]) -> LiveRanges | None:
+def _traces(proto: Any, module: HloModule, by_id: dict[int, Any]) -> LiveRanges:
     """Live ranges from the heap simulator's own record of what it allocated and freed, in program order.
 
     A value starts where its instruction stands. Frees are recorded after the allocations of the same
@@ -239,7 +258,7 @@ def _traces(proto: Any, module: HloModule, by_id: dict[int, tuple[Instruction, A
             if buffer is None:
                 continue
             found = by_id.get(buffer.defined_at.instruction_id)
-            name = found[0].name if found is not None else event.instruction_name
+            name = found.name if found is not None else event.instruction_name
             key = (name, tuple(buffer.defined_at.shape_index))
             if event.kind in (_ALLOC, _SHARE):
                 at = positions.get(name, now)
@@ -250,8 +269,6 @@ def _traces(proto: Any, module: HloModule, by_id: dict[int, tuple[Instruction, A
             elif event.buffer_id in start:
                 pending.append((*key, start[event.buffer_id][0]))
         _end(pending, uses, now, len(module.sequence), ranges)
-    if not ranges:
-        return None
     return LiveRanges(tuple(i.name for i in module.sequence), ranges, exact=False)
 
 

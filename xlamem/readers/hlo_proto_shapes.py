@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+from xlamem.readers import hlo_schema
+from xlamem.readers.hlo_module import sized
+from xlamem.shape import Shape
 
 #: xla_data.proto's PrimitiveType.
 _TYPES = {
@@ -60,10 +65,27 @@ def _tile_size(size: int) -> str:
     return "*" if size == -(2**63) else str(size)
 
 
-def subshape(proto: Any, index: tuple[int, ...]) -> str:
-    """The text of the part of a tuple at ``index``; "" where there is no such part."""
+@lru_cache(maxsize=65536)
+def sized_at(data: bytes, index: tuple[int, ...] = ()) -> tuple[Shape | None, int | None]:
+    """The shape that a serialized ShapeProto holds, or its part at ``index``, and its padded bytes.
+
+    None for both where there is none.
+    """
+    proto = _decoded(data)
     for i in index:
         if not 0 <= i < len(proto.tuple_shapes):
-            return ""
+            return None, None
         proto = proto.tuple_shapes[i]
-    return shape_text(proto)
+    return sized(shape_text(proto))
+
+
+@lru_cache(maxsize=1024)
+def _decoded(data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+
+    proto = hlo_schema.message("Shape")()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        proto.Clear()
+    return proto

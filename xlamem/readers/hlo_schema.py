@@ -31,8 +31,9 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Instruction": {
         "name": (1, "string"),
         "opcode": (2, "string"),
-        "shape": (3, "Shape"),
-        "metadata": (7, "Metadata"),
+        # Left undecoded: a module has a hundred times more shapes and metadata than distinct ones.
+        "shape": (3, "bytes"),
+        "metadata": (7, "bytes"),
         "parameter_number": (9, "int64"),
         "tuple_index": (13, "int64"),
         "id": (35, "int64"),
@@ -118,7 +119,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     },
 }
 
-_TYPES = {"int64": 3, "int32": 5, "bool": 8, "string": 9, "message": 11}
+_TYPES = {"int64": 3, "int32": 5, "bool": 8, "string": 9, "message": 11, "bytes": 12}
 _OPTIONAL, _REPEATED = 1, 3
 _PACKAGE = "xlamem.hlo"
 

@@ -14,16 +14,19 @@ _RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def merge(reports: list[MemoryReport]) -> list[MemoryReport]:
-    """``reports`` without repetitions, the last error first and the others in the order of the input."""
+    """``reports`` without repetitions, the last error first and the others in the order of the input.
+
+    One that comes again counts as told where it was told last.
+    """
     kept: list[MemoryReport] = []
     for report in reports:
         for at, earlier in enumerate(kept):
             if _same(earlier, report):
                 fuller = max((earlier, report), key=lambda r: (len(r.allocations), not r.truncated))
-                kept[at] = replace(fuller, times=earlier.times + report.times)
+                del kept[at]
+                report = replace(fuller, times=earlier.times + report.times)
                 break
-        else:
-            kept.append(report)
+        kept.append(report)
     kept.sort(key=lambda report: _RANK[report.severity])
     errors = sum(report.severity == "error" for report in kept)
     if errors > 1:

@@ -23,9 +23,8 @@ class Storage:
     def __init__(self, module: HloModule) -> None:
         self.module = module
         self._parent: dict[Place, Place] = {}
-        for computation in module.computations.values():
-            for instruction in computation.instructions:
-                self._join(instruction)
+        for instruction in module.sequence:
+            self._join(instruction)
 
     def find(self, place: Place) -> Place:
         """The place that stands for the group of ``place``."""
@@ -122,6 +121,8 @@ class Storage:
     def _fused_in_place(self, i: Instruction) -> Iterator[tuple[str, tuple[int, ...], str, tuple[int, ...]]]:
         """A fusion that ends in an update of one of its operands writes into that operand."""
         inside = self.module.computations[i.called[0]]
+        if inside.root_opcode not in ("tuple", "bitcast", *_IN_PLACE):
+            return
         by_name = {x.name: x for x in inside.instructions}
         root = by_name.get(inside.root or "")
         if root is None:

@@ -1,45 +1,31 @@
-"""The pieces that what is shown on a terminal is made of."""
+"""The pieces that what is shown on a terminal is made of, each one or more lines."""
 
 from __future__ import annotations
 
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator
 
 from xlamem.show import escape
+from xlamem.show.layout import Line, wrap
+
+BLANK: Line = []
 
 
-def title(text: str, remark: str = "") -> Text:
+def title(text: str, remark: str = "") -> Line:
     """The head of a section, with a remark in a quieter style."""
-    head = Text(escape.visible(text), style="bold")
-    if remark:
-        head.append(f"  {escape.visible(remark)}", style="not bold dim")
-    return head
+    return [(escape.visible(text), "bold"), (f"  {escape.visible(remark)}" if remark else "", "dim")]
 
 
-def bullet(text: Text, width: int) -> RenderableType:
+def paragraph(text: str, width: int, *, style: str = "", indent: int = 0) -> Iterator[Line]:
+    """Text from anywhere, wrapped."""
+    return wrap([(escape.visible(text), style)], width, " " * indent)
+
+
+def bullet(text: str, width: int, *, style: str = "") -> Iterator[Line]:
     """A list item whose second line stands under the first."""
-    item = Table.grid(padding=0)
-    item.add_column(width=4)
-    item.add_column(overflow="fold", width=max(width - 4, 10))
-    item.add_row(Text("  - "), text)
-    return item
+    return wrap([(escape.visible(text), style)], width, "  - ")
 
 
-def grid(columns: int) -> Table:
-    """A table without lines or heads."""
-    made = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(columns):
-        made.add_column(overflow="fold")
-    return made
-
-
-def code(line: str) -> Text:
-    """A line to be copied: :func:`put` never wraps it."""
-    return Text(line, style="cyan", no_wrap=True, overflow="ignore")
-
-
-def put(console: Console, *parts: RenderableType) -> None:
-    """Print ``parts``, each on lines of its own."""
-    for part in parts:
-        console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
+def code(text: str, *, indent: int) -> Iterator[Line]:
+    """Code to be copied: never wrapped."""
+    for line in escape.visible_lines(text):
+        yield [(" " * indent, ""), (line, "cyan")]

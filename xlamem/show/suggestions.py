@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
 from xlamem.show import escape, pieces, words
 
 if TYPE_CHECKING:
     from xlamem.finding import Advice, Explanation
     from xlamem.report import MemoryReport
+    from xlamem.show.layout import Line
 
 #: How many suggestions are shown for one allocation, unless all are asked for.
 _EACH = 3
@@ -22,17 +19,17 @@ _EACH = 3
 _WORTH_SHOWING = 0.01
 
 
-def blocks(explanation: Explanation, *, everything: bool) -> Iterator[RenderableType]:
+def lines(explanation: Explanation, *, width: int, everything: bool) -> Iterator[Line]:
     """The suggestions of ``explanation``; without ``everything`` only those that matter most."""
-    yield Text("What to change", style="bold")
+    yield pieces.title("What to change")
     groups, hidden = select(explanation, everything=everything)
     ranks = {index: rank for rank, index in enumerate(words.ranked(explanation.report), 1)}
     for about, group in groups.items():
         yield _about(explanation.report, about, ranks)
         for advice in group:
-            yield from block(advice, indent=4)
+            yield from block(advice, width=width, indent=4)
     if hidden:
-        yield Text(f"  {words.count(hidden, 'more suggestion')} not shown; --all shows all", style="dim")
+        yield [(f"  {words.count(hidden, 'more suggestion')} not shown; --all shows all", "dim")]
 
 
 def select(explanation: Explanation, *, everything: bool) -> tuple[dict[int | None, list[Advice]], int]:
@@ -49,21 +46,21 @@ def select(explanation: Explanation, *, everything: bool) -> tuple[dict[int | No
     return groups, hidden
 
 
-def block(advice: Advice, *, indent: int) -> Iterator[RenderableType]:
+def block(advice: Advice, *, width: int, indent: int) -> Iterator[Line]:
     """One suggestion: the sentence, what it gains and how sure that is, and what to type."""
-    yield Padding(Text(escape.visible(advice.text)), (0, 0, 0, indent))
+    yield from pieces.paragraph(advice.text, width, indent=indent)
     style = "green" if (advice.saved or 0) > 0 else "dim"
-    yield Padding(Text(words.standing(advice), style=style), (0, 0, 0, indent + 2))
+    yield from pieces.paragraph(words.standing(advice), width, style=style, indent=indent + 2)
     if advice.how:
-        for line in escape.visible_lines(advice.how):
-            yield pieces.code(f"{' ' * (indent + 4)}{line}")
+        yield from pieces.code(advice.how, indent=indent + 4)
 
 
-def _about(report: MemoryReport, about: int | None, ranks: dict[int, int]) -> RenderableType:
-    if about is None or not 0 <= about < len(report.allocations):
-        return Padding(Text("the whole program", style="dim"), (0, 0, 0, 2))
+def _about(report: MemoryReport, about: int | None, ranks: dict[int, int]) -> Line:
+    if about is None or about not in ranks:
+        return [("  the whole program", "dim")]
     allocation = report.allocations[about]
     what = words.holder(allocation) if allocation.shape is None else str(allocation.shape)
-    text = Text(f"#{ranks[about]}", style="bold")
-    text.append(f" {escape.visible(what)}, {words.size(allocation.bytes)}", style="dim")
-    return Padding(text, (0, 0, 0, 2))
+    return [
+        (f"  #{ranks[about]}", "bold"),
+        (f" {escape.visible(what)}, {words.size(allocation.bytes)}", "dim"),
+    ]

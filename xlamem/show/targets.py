@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xlamem.show import escape, words
+from xlamem.show.layout import Column, Line, table, widest
+from xlamem.show.pieces import BLANK, paragraph
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from xlamem.targets import Device
 
 COLUMNS = ("name", "kind", "memory", "allowed", "aliases")
 
 
-def render(devices: Sequence[Device], console: Console) -> None:
-    """Print one line a chip."""
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in COLUMNS:
-        grid.add_column(name, justify="right" if name in ("memory", "allowed") else "left", overflow="fold")
-    for device in devices:
-        grid.add_row(
-            Text(device.name, style="bold"),
-            Text(device.kind),
-            Text(words.size(device.memory)),
-            Text(words.size(device.allowed)),
-            Text(", ".join(device.aliases), style="dim"),
-        )
-    console.print(grid)
-    console.print()
-    console.print(
-        Text(
-            "Allowed is what a program can use: on a TPU what the compiler lets it take, on a GPU what JAX's "
-            "allocator takes unless told otherwise.",
-            style="dim",
-        )
+def lines(devices: Sequence[Device], *, width: int) -> Iterator[Line]:
+    """One line a chip."""
+    facts = [
+        (d.name, d.kind, words.size(d.memory), words.size(d.allowed), ", ".join(d.aliases)) for d in devices
+    ]
+    widths = [widest([name, *(row[i] for row in facts)]) for i, name in enumerate(COLUMNS)]
+    widths[-1] = max(width - sum(widths[:-1]) - 8, 12)
+    columns = [
+        Column(name, wide, right=name in ("memory", "allowed"))
+        for name, wide in zip(COLUMNS, widths, strict=True)
+    ]
+    styles = ("bold", "", "", "", "dim")
+    yield from table(columns, ([[[span]] for span in zip(row, styles, strict=True)] for row in facts))
+    yield BLANK
+    yield from paragraph(
+        "Allowed is what a program can use: on a TPU what the compiler lets it take, on a GPU what JAX's "
+        "allocator takes unless told otherwise.",
+        width,
+        style="dim",
     )
 
 
@@ -51,14 +46,14 @@ def to_json(devices: Sequence[Device]) -> str:
 
 def to_csv(devices: Sequence[Device]) -> str:
     """One row a chip."""
-    from xlamem.show.csv import table
+    from xlamem.show import csv
 
-    return table(COLUMNS, (_object(d) | {"aliases": "; ".join(d.aliases)} for d in devices))
+    return csv.table(COLUMNS, (_object(d) | {"aliases": "; ".join(d.aliases)} for d in devices))
 
 
 def to_markdown(devices: Sequence[Device]) -> str:
     """A table, one row a chip."""
-    from xlamem.show.markdown import table
+    from xlamem.show import markdown
 
     records = (
         {
@@ -70,7 +65,7 @@ def to_markdown(devices: Sequence[Device]) -> str:
         }
         for device in devices
     )
-    return "\n".join(table(COLUMNS, records, frozenset({"memory", "allowed"}))) + "\n"
+    return "\n".join(markdown.table(COLUMNS, records, frozenset({"memory", "allowed"}))) + "\n"
 
 
 def _object(device: Device) -> dict[str, object]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
-from xlamem.show import escape, holders, plain, suggestions, totals, words
-from xlamem.show.pieces import bullet, grid, put, title
+from xlamem.show import escape, holders, suggestions, totals, words
+from xlamem.show.layout import Column, Line, Span, table, text_of, widest, wrap
+from xlamem.show.pieces import BLANK, bullet, paragraph, title
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from xlamem.finding import Explanation, Fit
     from xlamem.report import MemoryReport
 
@@ -31,147 +30,156 @@ def to_text(
     explanations: Sequence[Explanation], *, width: int = 100, top: int = TOP, everything: bool = False
 ) -> str:
     """What :func:`render` shows, as plain text: no colour, no control characters but newlines."""
-    return plain.text_of(lambda console: render(explanations, console, top=top, everything=everything), width)
+    return text_of(lines(explanations, width=width, top=top, everything=everything))
 
 
 def render(
     explanations: Sequence[Explanation], console: Console, *, top: int = TOP, everything: bool = False
 ) -> None:
-    """Print ``explanations`` on ``console``: the first in full, of the others one line each.
+    """Print ``explanations`` on ``console``, in colour if it has any. See :func:`lines`."""
+    from xlamem.show import color
+
+    color.put(lines(explanations, width=console.width, top=top, everything=everything), console)
+
+
+def lines(
+    explanations: Sequence[Explanation], *, width: int, top: int = TOP, everything: bool = False
+) -> Iterator[Line]:
+    """The first of ``explanations`` in full, of the others one line each.
 
     ``top`` allocations are listed. ``everything`` shows each report in full, and in each all suggestions
     and checks.
     """
-    if not explanations:
-        return
     full = explanations if everything else explanations[:1]
     for number, explanation in enumerate(full):
         if number:
-            console.print()
-        _one(explanation, console, top, everything)
+            yield BLANK
+        yield from _one(explanation, width, top, everything)
     rest = explanations[len(full) :]
     if rest:
-        console.print()
-        console.print(
-            title("Also in the input", f"{words.count(len(rest), 'report')}; --all shows them in full")
-        )
+        yield BLANK
+        yield title("Also in the input", f"{words.count(len(rest), 'report')}; --all shows all in full")
         for explanation in rest:
-            line = f"{_where(explanation.report)}{explanation.headline}"
-            console.print(bullet(Text(escape.visible(line)), console.width))
+            yield from bullet(f"{_where(explanation.report)}{explanation.headline}", width)
 
 
-def _one(explanation: Explanation, console: Console, top: int, everything: bool) -> None:
+def _one(explanation: Explanation, width: int, top: int, everything: bool) -> Iterator[Line]:
     report = explanation.report
     # The answer stays on one line, however long: `| head -1` is how many people will read it.
     style = _HEADLINE_STYLES["info" if report.fits else report.severity]
-    console.print(Text(escape.visible(explanation.headline), style=style), soft_wrap=True)
+    yield [(escape.visible(explanation.headline), style)]
     if explanation.verdict:
-        console.print(Text(escape.visible(explanation.verdict)))
-    for line in _warnings(report):
-        console.print(Text(escape.visible(line), style="yellow"))
-    for section in _sections(explanation, console.width, top, everything):
-        console.print()
-        put(console, *section)
-
-
-def _warnings(report: MemoryReport) -> Iterator[str]:
+        yield from paragraph(explanation.verdict, width)
     if report.truncated:
-        yield "The input breaks off inside this report: figures may be missing."
+        text = "The input breaks off inside this report: figures may be missing."
+        yield from paragraph(text, width, style="yellow")
     if report.times > 1:
-        yield f"The input says this {report.times} times."
+        yield from paragraph(f"The input says this {report.times} times.", width, style="dim")
+    for section in _sections(explanation, width, top, everything):
+        yield BLANK
+        yield from section
 
 
-def _sections(
-    explanation: Explanation, width: int, top: int, everything: bool
-) -> Iterator[list[RenderableType]]:
+def _sections(explanation: Explanation, width: int, top: int, everything: bool) -> Iterator[Iterator[Line]]:
     report = explanation.report
     if explanation.findings:
-        yield [
-            title("Why"),
-            *(bullet(Text(escape.visible(f.text)), width) for f in explanation.findings),
-        ]
+        yield _findings(explanation, width)
     if report.spaces:
-        yield list(_spaces(report))
+        yield _spaces(report, width)
     if report.allocations:
-        yield list(_holders(report, width, top))
+        yield _holders(report, width, top)
     if explanation.advice:
-        yield list(suggestions.blocks(explanation, everything=everything))
+        yield suggestions.lines(explanation, width=width, everything=everything)
     if explanation.fits:
-        yield [title("Where it would fit"), *_fits(explanation.fits, width)]
+        yield _fits(explanation.fits, width)
     if explanation.checks or report.unparsed or report.notes:
-        yield list(_small_print(explanation, width, everything))
+        yield _small_print(explanation, width, everything)
 
 
-def _spaces(report: MemoryReport) -> Iterator[RenderableType]:
+def _findings(explanation: Explanation, width: int) -> Iterator[Line]:
+    yield title("Why")
+    for finding in explanation.findings:
+        yield from bullet(finding.text, width)
+
+
+def _spaces(report: MemoryReport, width: int) -> Iterator[Line]:
     first, *others = report.spaces
     yield title(totals.heading(report, first))
-    rows = grid(3)
-    rows.columns[1].justify = "right"
-    for label, size, remark in totals.totals(report, first):
-        rows.add_row(Text(label), Text(size, style="bold"), Text(remark, style="dim"))
-    for space in others:
-        if line := totals.in_a_line(space):
-            rows.add_row(Text(escape.visible(space.name)), Text(""), Text(line, style="dim"))
-    yield Padding(rows, (0, 0, 0, 2))
+    facts = totals.totals(report, first)
+    facts += [(escape.visible(s.name), "", text) for s in others if (text := totals.in_a_line(s))]
+    names = min(widest(label for label, _, _ in facts), 24)
+    sizes = widest(size for _, size, _ in facts)
+    columns = [
+        Column("", names),
+        Column("", sizes, right=True),
+        Column("", max(width - names - sizes - 6, 14)),
+    ]
+    yield from table(
+        columns,
+        ([[[(label, "")]], [[(size, "bold")]], [[(remark, "dim")]]] for label, size, remark in facts),
+        indent=2,
+    )
 
 
-def _holders(report: MemoryReport, width: int, top: int) -> Iterator[RenderableType]:
-    yield title("Who holds it", words.listed(report))
-    yield Padding(holders.table(report, width=width - 2, top=top), (0, 0, 0, 2))
+def _holders(report: MemoryReport, width: int, top: int) -> Iterator[Line]:
+    head = title("Who holds it", words.listed(report))
+    yield from wrap(head, width)
+    yield from holders.lines(report, width=width, top=top)
     hidden = words.ranked(report)[top:]
     if hidden:
         held = words.size(sum(int(report.allocations[i].bytes) for i in hidden))
-        more = (
-            f"{words.count(len(hidden), 'more allocation')}, {held} together; --top {len(report.allocations)}"
-        )
-        yield Padding(Text(f"{more} shows all", style="dim"), (0, 0, 0, 2))
+        more = f"{words.count(len(hidden), 'more allocation')}, {held} together"
+        text = f"{more}; --top {len(report.allocations)} shows all"
+        yield from paragraph(text, width, style="dim", indent=2)
 
 
-def _fits(fits: Sequence[Fit], width: int) -> Iterator[RenderableType]:
+def _fits(fits: Sequence[Fit], width: int) -> Iterator[Line]:
     """The chips, smallest first, grouped by what would be needed on them and how well that is known."""
+    yield title("Where it would fit")
     groups: dict[tuple[int, str], list[Fit]] = {}
     for fit in fits:
         groups.setdefault((int(fit.needed), fit.provenance), []).append(fit)
     for (needed, provenance), group in groups.items():
         group.sort(key=lambda fit: int(fit.capacity))
-        text = Text()
-        text.append(words.size(needed), style="bold")
-        text.append(f", {_HOW_KNOWN.get(provenance, provenance)}: ")
         fitting = ", ".join(_chip(fit) for fit in group if fit.fits)
         failing = ", ".join(_chip(fit) for fit in group if not fit.fits)
-        text.append(f"fits {fitting}" if fitting else "fits none of these", style="green" if fitting else "")
+        spans: list[Span] = [
+            (words.size(needed), "bold"),
+            (f", {_HOW_KNOWN.get(provenance, provenance)}: ", ""),
+            (f"fits {fitting}" if fitting else "fits none of these", "green" if fitting else ""),
+        ]
         if failing:
-            text.append(f"; {'not' if fitting else 'too small:'} {failing}")
-        yield bullet(text, width)
+            spans.append((f"; {'not' if fitting else 'too small:'} {failing}", ""))
+        yield from wrap(spans, width, "  - ")
 
 
 def _chip(fit: Fit) -> str:
     return f"{escape.visible(fit.target)} ({words.size(fit.capacity)})"
 
 
-def _small_print(explanation: Explanation, width: int, everything: bool) -> Iterator[RenderableType]:
+def _small_print(explanation: Explanation, width: int, everything: bool) -> Iterator[Line]:
     report = explanation.report
     for note in report.notes:
-        yield Text(f"Note: {escape.visible(note)}")
+        yield from paragraph(f"Note: {note}", width)
     held = [check for check in explanation.checks if check.ok]
     for check in explanation.checks:
         if not check.ok:
-            yield Text(f"Does not add up: {escape.visible(check.text)}", style="yellow")
+            yield from paragraph(f"Does not add up: {check.text}", width, style="yellow")
     if held:
         hold = words.count(len(held), "check between the figures holds", "checks between the figures hold")
-        yield Text(f"{hold}.", style="dim")
+        yield [(f"{hold}.", "dim")]
     if everything:
-        yield from (bullet(Text(escape.visible(check.text), style="dim"), width) for check in held)
+        for check in held:
+            yield from bullet(check.text, width, style="dim")
     if report.unparsed:
-        yield Text(
-            f"{words.count(len(report.unparsed), 'line')} of the report not understood:", style="yellow"
-        )
+        count = words.count(len(report.unparsed), "line")
+        yield from paragraph(f"{count} of the report not understood:", width, style="yellow")
         shown = report.unparsed if everything else report.unparsed[:_UNPARSED]
         for line in shown:
-            text = escape.shorten(escape.visible(line.text), max(width - 14, 20))
-            yield Text(f"  line {line.line}: {text}", style="dim")
+            lead = f"  line {line.line}: "
+            yield [(f"{lead}{escape.shorten(escape.visible(line.text), width - len(lead))}", "dim")]
         if len(shown) < len(report.unparsed):
-            yield Text(f"  and {len(report.unparsed) - len(shown)} more", style="dim")
+            yield [(f"  and {len(report.unparsed) - len(shown)} more", "dim")]
 
 
 def _where(report: MemoryReport) -> str:

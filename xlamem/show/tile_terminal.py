@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.padding import Padding
-from rich.text import Text
-
 from xlamem.show import suggestions, tile, words
-from xlamem.show.pieces import bullet, grid, put, title
+from xlamem.show.layout import Column, Line, Span, table, widest, wrap
+from xlamem.show.pieces import BLANK, bullet, paragraph, title
 from xlamem.show.rows import axis_texts
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from xlamem.show.tile import Tile
-
 
 #: How many of the orders that take less are shown; JSON has all.
 _BEST = 5
 
 
-def render(tiles: Sequence[Tile], console: Console) -> None:
-    """Print ``tiles``, one after the other."""
+def lines(tiles: Sequence[Tile], *, width: int) -> Iterator[Line]:
+    """``tiles``, one after the other."""
     for number, one in enumerate(tiles):
         if number:
-            console.print()
-        _one(one, console)
+            yield BLANK
+        yield from _one(one, width)
 
 
-def _one(one: Tile, console: Console) -> None:
-    style = "bold yellow" if one.padding_bytes > 0 else "bold green"
-    console.print(Text(tile.answer(one), style=style), soft_wrap=True)
-    console.print(Text(_about(one)))
+def _one(one: Tile, width: int) -> Iterator[Line]:
+    yield [(tile.answer(one), "bold yellow" if one.padding_bytes > 0 else "bold green")]
+    yield from paragraph(_about(one), width)
     if one.shape.is_tuple:
-        _elements(one, console)
+        yield from _elements(one, width)
     elif reasons := axis_texts(one.shape):
-        put(console, Text(""), title("Why"), *(bullet(Text(reason), console.width) for reason in reasons))
+        yield BLANK
+        yield title("Why")
+        for reason in reasons:
+            yield from bullet(reason, width)
     if one.orders:
-        _orders(one, console)
+        yield from _orders(one, width)
     if one.advice:
-        put(console, Text(""), title("What to change"))
+        yield BLANK
+        yield title("What to change")
         for advice in one.advice:
-            put(console, *suggestions.block(advice, indent=2))
+            yield from suggestions.block(advice, width=width, indent=2)
 
 
 def _about(one: Tile) -> str:
@@ -52,33 +50,46 @@ def _about(one: Tile) -> str:
     return f"{one.shape}: the layout that XLA picks on {one.target} for {one.given}, which has none"
 
 
-def _elements(one: Tile, console: Console) -> None:
+def _elements(one: Tile, width: int) -> Iterator[Line]:
     table_size = words.size(one.shape.padded_bytes_on(one.target))
-    put(console, Text(""), title("Its arrays", f"the tuple's own table of pointers takes {table_size} more"))
-    rows = grid(2)
-    rows.columns[0].justify = "right"
-    for leaf, size in tile.leaf_rows(one):
-        text = Text(str(leaf), style="cyan")
-        for reason in axis_texts(leaf):
-            text.append(f"\n{reason}", style="yellow")
-        rows.add_row(Text(words.size(size), style="bold"), text)
-    put(console, Padding(rows, (0, 0, 0, 2)))
+    yield BLANK
+    yield from wrap(title("Its arrays", f"the tuple's own table of pointers takes {table_size} more"), width)
+    rows: list[list[list[list[Span]]]] = [
+        [
+            [[(words.size(size), "bold")]],
+            [[(str(leaf), "cyan")], *([(reason, "yellow")] for reason in axis_texts(leaf))],
+        ]
+        for leaf, size in tile.leaf_rows(one)
+    ]
+    sizes = widest(words.size(size) for _, size in tile.leaf_rows(one))
+    yield from table([Column("", sizes, right=True), Column("", width - sizes - 4)], rows, indent=2)
 
 
-def _orders(one: Tile, console: Console) -> None:
+def _orders(one: Tile, width: int) -> Iterator[Line]:
     better = [order for order in one.orders if order.padded_bytes < one.bytes]
-    if not better and one.shape.rank < 2:
-        return
     if not better:
-        put(console, Text(""), Text("No other order of the axes takes less."))
+        if one.shape.rank > 1:
+            yield BLANK
+            yield [("No other order of the axes takes less.", "")]
         return
-    put(console, Text(""), title("Orders of the axes in memory", "each with the tile that XLA chooses for it"))
-    rows = grid(3)
-    rows.columns[0].justify = rows.columns[1].justify = "right"
-    for order in [*better[:_BEST], one.shape]:
-        text = Text(str(order), style="cyan")
-        if order is one.shape:
-            text.append("  as it is", style="bold")
-        size = Text(words.size(order.padded_bytes), style="bold")
-        rows.add_row(size, Text(words.times(order.expansion)), text)
-    put(console, Padding(rows, (0, 0, 0, 2)))
+    yield BLANK
+    yield from wrap(
+        title("Orders of the axes in memory", "each with the tile that XLA chooses for it"), width
+    )
+    shown = [*better[:_BEST], one.shape]
+    sizes = widest(words.size(order.padded_bytes) for order in shown)
+    ratios = widest(words.times(order.expansion) for order in shown)
+    columns = [
+        Column("", sizes, right=True),
+        Column("", ratios, right=True),
+        Column("", width - sizes - ratios - 6),
+    ]
+    rows: list[list[list[list[Span]]]] = [
+        [
+            [[(words.size(order.padded_bytes), "bold")]],
+            [[(words.times(order.expansion), "")]],
+            [[(str(order), "cyan"), ("  as it is" if order is one.shape else "", "bold")]],
+        ]
+        for order in shown
+    ]
+    yield from table(columns, rows, indent=2)
