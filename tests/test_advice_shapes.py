@@ -76,6 +76,8 @@ def test_advice_is_about_this_shape_and_saves(dims: list[int], dtype: str, data:
             assert advice.after >= shape.unpadded_bytes
 
 
-@pytest.mark.parametrize("text", ["f32[]{:T(128)}", "(f32[3]{0:T(128)}, s32[])", "token[]", "f32[0,3]{1,0:T(8,128)}"])
+@pytest.mark.parametrize(
+    "text", ["f32[]{:T(128)}", "(f32[3]{0:T(128)}, s32[])", "token[]", "f32[0,3]{1,0:T(8,128)}"]
+)
 def test_what_has_no_axes_to_move_is_left_alone(text: str) -> None:
     assert advise_shape(Shape.parse(text), "v5e") == ()

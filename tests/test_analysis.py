@@ -27,7 +27,11 @@ def test_padding_is_what_the_report_says(unet: MemoryReport) -> None:
     padding = total_padding(unet)
     assert padding is not None
     # 25.98G padded - 19.34G unpadded
-    assert (format_size(padding.bytes), padding.provenance, padding.lower_bound) == ("6.64GiB", "reported", False)
+    assert (format_size(padding.bytes), padding.provenance, padding.lower_bound) == (
+        "6.64GiB",
+        "reported",
+        False,
+    )
     need = needed_without_padding(unet)
     assert need is not None
     assert format_size(need.bytes) == "19.34GiB"
@@ -54,7 +58,10 @@ def test_padding_from_the_items_alone_is_a_lower_bound(unet: MemoryReport) -> No
 
 
 def test_the_headline_is_the_answer(unet: MemoryReport) -> None:
-    assert verdict.headline(unet) == "Out of HBM on TPU v2 (inferred): 25.99GiB used of 7.48GiB, over by 18.50GiB."
+    assert (
+        verdict.headline(unet)
+        == "Out of HBM on TPU v2 (inferred): 25.99GiB used of 7.48GiB, over by 18.50GiB."
+    )
 
 
 def test_the_verdict_of_the_seed(unet: MemoryReport) -> None:

@@ -50,7 +50,9 @@ def test_lines_of_a_report_are_left_alone(line: str) -> None:
 
 
 def test_every_character_knows_its_line() -> None:
-    lines = normalise('first\n{"m": "a\\n\\nTotal hbm usage >= 1.00G:\\n  reserved 1.00M"}\nlast', first_line=41)
+    lines = normalise(
+        'first\n{"m": "a\\n\\nTotal hbm usage >= 1.00G:\\n  reserved 1.00M"}\nlast', first_line=41
+    )
     at = lines.text.index("reserved")
     assert lines.number_at(at) == 42
     assert lines.number_at(lines.text.index("last")) == 43

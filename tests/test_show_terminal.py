@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 from samples import HOSTILE, allocation, hostile, padded, short
 
-from xlamem.report import Unparsed
+from xlamem.finding import Fit
+from xlamem.report import Source, Unparsed
 from xlamem.show.terminal import render, to_text
 
 Golden = Callable[[str, str], None]
@@ -138,6 +139,28 @@ def test_hostile_input_is_inert_in_colour() -> None:
     assert "\x1b[" in text
     assert "\x1b[31m[bold" not in text
     assert not set(text) & set("\r\u202e\u2066\x9b\udcff\u200b")
+
+
+def _fits(needed: int, capacities: list[int]) -> str:
+    fits = tuple(Fit(f"chip{c}", needed <= c, needed << 30, c << 30, "reported") for c in capacities)
+    text = to_text([replace(padded(), fits=fits)], width=400)
+    return next(line for line in text.splitlines() if "as reported" in line)
+
+
+def test_where_it_fits_names_the_chips_next_to_the_border() -> None:
+    assert _fits(1, [4, 2, 8]).endswith("fits all 3, from chip2 (2.00GiB) on")
+    assert _fits(9, [4, 2, 8]).endswith("fits none of 3, not even chip8 (8.00GiB)")
+    line = _fits(10, list(range(1, 21)))
+    assert "fits chip10 (10.00GiB), " in line
+    assert "chip15 (15.00GiB) and 5 larger; not chip4 (4.00GiB), " in line
+    assert line.endswith("chip9 (9.00GiB) and 3 smaller")
+
+
+def test_a_report_of_another_file_says_which() -> None:
+    other = replace(short(), report=replace(short().report, source=Source("other.log", "x", 7)))
+    text = to_text([padded(), short(), other])
+    assert "  - line 12: Remat" in text
+    assert "  - other.log:7: Remat" in text
 
 
 def test_a_report_prints_itself_without_colour() -> None:

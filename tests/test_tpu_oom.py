@@ -67,7 +67,9 @@ def test_a_report_of_2020_on_a_v2() -> None:
         "bf16[3,3,1,1]{3,2,1,0:T(4,128)(2,1)}",
     ]
     assert [a.opcode for a in (second, third)] == ["copy", "copy"]
-    assert [str(a.operands[0].shape) for a in (second, third)] == ["f32[409600,1,64,64]{0,1,3,2:T(2,128)}"] * 2
+    assert [str(a.operands[0].shape) for a in (second, third)] == [
+        "f32[409600,1,64,64]{0,1,3,2:T(2,128)}"
+    ] * 2
     assert report.allocations[8].bytes == 9216  # printed as 9.0K
     assert report.allocations[9].label == "profiler"
     assert report.allocations[9].unpadded_bytes is None
@@ -108,7 +110,9 @@ def test_memory_on_the_chip() -> None:
     }
     assert [a.kind for a in report.allocations] == ["scoped", "scoped"]
     assert report.allocations[0].tag is not None
-    assert report.allocations[0].tag.startswith("input window allocation for operator input 0. The window shape")
+    assert report.allocations[0].tag.startswith(
+        "input window allocation for operator input 0. The window shape"
+    )
 
 
 def test_a_compile_that_succeeded_prints_the_same_blocks() -> None:
@@ -231,7 +235,9 @@ Total hbm usage >= 19.98G:
 
 
 def test_a_line_that_nobody_understood_is_kept() -> None:
-    text = UNET.read_text().replace("     Unpadded size: 320.00M\n", "     Unpadded size: 320.00M\n     Colour: 3 blue\n")
+    text = UNET.read_text().replace(
+        "     Unpadded size: 320.00M\n", "     Unpadded size: 320.00M\n     Colour: 3 blue\n"
+    )
     report = read(text)
     assert [(u.line, u.text) for u in report.unparsed] == [(101, "Colour: 3 blue")]
     assert len(report.allocations) == 12
@@ -256,7 +262,8 @@ def test_a_report_that_breaks_off_says_so() -> None:
 SIZES = {
     int(parse_size(word.rstrip(".,;:)").lstrip("(")))
     for word in UNET.read_text().split()
-    if word.rstrip(".,;:)").lstrip("(")[-1:] in ("G", "M", "K", "B") and word.rstrip(".,;:)").lstrip("(")[0].isdigit()
+    if word.rstrip(".,;:)").lstrip("(")[-1:] in ("G", "M", "K", "B")
+    and word.rstrip(".,;:)").lstrip("(")[0].isdigit()
 }
 
 
@@ -267,7 +274,9 @@ SIZES = {
     junk=st.text(max_size=30),
     at=st.integers(0, 8000),
 )
-def test_a_damaged_log_never_fails_and_never_invents_a_figure(start: int, stop: int, junk: str, at: int) -> None:
+def test_a_damaged_log_never_fails_and_never_invents_a_figure(
+    start: int, stop: int, junk: str, at: int
+) -> None:
     text = UNET.read_text()
     text = text[:at] + junk + text[at:]
     text = text[start : max(start, stop)]
@@ -278,5 +287,9 @@ def test_a_damaged_log_never_fails_and_never_invents_a_figure(start: int, stop: 
     for report in reports:
         for space in report.spaces:
             for name, value in space.figures().items():
-                if isinstance(value, int) and value and not any(c.isdigit() or c in "KMGTPEiB." for c in junk):
+                if (
+                    isinstance(value, int)
+                    and value
+                    and not any(c.isdigit() or c in "KMGTPEiB." for c in junk)
+                ):
                     assert int(value) in SIZES, name

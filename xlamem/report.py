@@ -39,7 +39,7 @@ Provenance = Literal["reported", "computed", "compiled", "estimated"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a report was read: a file name ("-" for standard input), the form, 1-based first and last line."""
+    """Where a report was read: a file name ("-" is standard input), the form, 1-based first and last line."""
 
     name: str
     format: str
@@ -57,7 +57,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The totals of one memory space ("hbm", "vmem", "smem", "sflag", "cmem", "host", "shared" ...), in bytes.
+    """The totals of one memory space ("hbm", "vmem", "smem", "sflag", "host", "shared" ...), in bytes.
 
     ``capacity`` is what the compiler or allocator allows, ``used`` what is measured against it, ``over``
     by how much it was exceeded. ``requested``, ``free``, ``largest_free`` and ``reservable`` belong to
@@ -241,7 +241,8 @@ class MemoryReport:
     about first. ``allocations`` are in the order of the input; ``partial`` is true when they are only
     the largest ones, so that sums over them are lower bounds. ``times`` counts how often the input
     tells the same (a log and an exception, or many hosts); ``suppressed`` is true when the
-    compiler was told to go on after this failure (xla_tpu_no_crash_on_oom); ``truncated`` is true when the input broke off inside the report.
+    compiler was told to go on after this failure (xla_tpu_no_crash_on_oom); ``truncated`` is true when the
+    input broke off inside the report.
     ``notes`` are facts worth a line that are no figures.
     """
 

@@ -36,8 +36,8 @@ class Size(int):
         self.slack = slack
         return self
 
-    def __getnewargs__(self) -> tuple[int, int]:
-        return int(self), self.slack
+    def __reduce__(self) -> tuple[type[Size], tuple[int, int]]:
+        return Size, (int(self), self.slack)
 
     def __repr__(self) -> str:
         return f"Size({int(self)}, slack={self.slack})"
@@ -86,7 +86,7 @@ def parse_size(text: str) -> Size:
 
 def format_size(n: int) -> str:
     """``n`` bytes for people: "12.50GiB", "36.0KiB", "18B"; binary, with XLA's own number of decimals."""
-    sign, n = ("-", -n) if n < 0 else ("", n)
+    sign, n = ("-", -int(n)) if n < 0 else ("", int(n))
     if n < 1024:
         return f"{sign}{n}B"
     for unit, exponent in (("K", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5), ("E", 6)):

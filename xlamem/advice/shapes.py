@@ -21,7 +21,6 @@ _JAX_NAME = {"bf16": "jnp.bfloat16", "f32": "jnp.float32", "s32": "jnp.int32", "
 }
 
 
-
 def advise_shape(shape: Shape, target: str) -> tuple[Advice, ...]:
     """Changes to an array of ``shape`` on ``target`` that save bytes, the largest saving first.
 
@@ -80,7 +79,8 @@ def _orders(now: Shape, target: str) -> Iterator[Advice]:
     yield Advice(
         name="order",
         text=text,
-        how=f"x = with_layout_constraint(x, Layout(major_to_minor={major_to_minor}))  # jax.experimental.layout",
+        how=f"x = with_layout_constraint(x, Layout(major_to_minor={major_to_minor}))"
+        "  # jax.experimental.layout",
         before=now.padded_bytes,
         after=best.padded_bytes,
         safe=True,
@@ -112,7 +112,7 @@ def _merged(now: Shape, target: str) -> Iterator[Advice]:
     """
     if now.rank < 2:
         return
-    options: list[tuple[int, int, list[int], Shape]] = []
+    options: list[tuple[int, int, int, list[int], Shape]] = []
     runs = [*pairwise(range(now.rank)), *((start, now.rank - 1) for start in range(now.rank - 2))]
     for first, last in runs:
         merged = 1
@@ -122,13 +122,13 @@ def _merged(now: Shape, target: str) -> Iterator[Advice]:
             continue  # that is squeezing
         dims = [*now.dims[:first], merged, *now.dims[last + 1 :]]
         after = default_layout(now.with_dims(dims), target)
-        options.append((after.padded_bytes, last - first, dims, after))
+        options.append((after.padded_bytes, last - first, first, dims, after))
     if not options:
         return
-    size, _, dims, after = min(options, key=lambda option: option[:2])
+    size, length, first, dims, after = min(options, key=lambda option: option[:2])
     yield Advice(
         name="merge",
-        text=f"With axes merged XLA would pick {after}: {format_size(size)}.",
+        text=f"With axes {first} to {first + length} merged XLA would pick {after}: {format_size(size)}.",
         how=f"x = x.reshape({', '.join(map(str, dims))})",
         before=now.padded_bytes,
         after=size,

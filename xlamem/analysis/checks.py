@@ -40,14 +40,15 @@ def _space_checks(space: Space) -> Iterator[Check]:
     label = space.name
     if space.over is not None and space.capacity is not None:
         yield from _sum_check(
-            f"{label}-over", space.used, [space.capacity, space.over], f"{label}: capacity and excess make used"
+            f"{label}-over",
+            space.used,
+            [space.capacity, space.over],
+            f"{label}: capacity and excess make used",
         )
     rows = [space.reserved, space.program, space.arguments]
     if space.total is not None and space.program is not None:
         known = [row for row in rows if row is not None]
-        yield from _sum_check(
-            f"{label}-total", space.total, list(known), f"{label}: the rows make the total"
-        )
+        yield from _sum_check(f"{label}-total", space.total, list(known), f"{label}: the rows make the total")
     program_rows = [
         row
         for row in (space.program_reserved, space.constants, space.scoped, space.temps, space.overlays)
@@ -103,9 +104,7 @@ def _used_check(space: Space) -> Iterator[Check]:
             yield Check(f"{space.name}-used", True, f"{space.name}: used is {words}")
             return
     sums = ", ".join(f"{words} {format_size(sum(int(p) for p in parts))}" for words, parts in ways)
-    yield Check(
-        f"{space.name}-used", False, f"{space.name}: used is {format_size(space.used)}, yet {sums}"
-    )
+    yield Check(f"{space.name}-used", False, f"{space.name}: used is {format_size(space.used)}, yet {sums}")
 
 
 def _list_checks(space: Space, listed: tuple[Allocation, ...]) -> Iterator[Check]:

@@ -22,12 +22,12 @@ class PaddedAxis:
     count: int
 
 
-def padding_at_peak(report: MemoryReport, space: str = "hbm") -> int:
+def padding_at_peak(report: MemoryReport, space: str | None = None) -> int:
     """Bytes alive at the peak that are tile padding, arguments and outputs included."""
     return sum(a.padding_bytes or 0 for a in alive_at_peak(report, space))
 
 
-def padded_axes(report: MemoryReport, space: str = "hbm") -> tuple[PaddedAxis, ...]:
+def padded_axes(report: MemoryReport, space: str | None = None) -> tuple[PaddedAxis, ...]:
     """The padding at the peak by what is padded to what, the most expensive first.
 
     Where several axes of a value are padded their factors multiply; each is charged in proportion to the

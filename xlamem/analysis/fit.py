@@ -25,5 +25,6 @@ def fits(report: MemoryReport) -> tuple[Fit, ...]:
         if device.kind == "tpu":
             rows.append(Fit(device.name, used <= device.allowed, used, device.allowed, "reported"))
         elif bare is not None:
-            rows.append(Fit(device.name, bare.bytes <= device.allowed, bare.bytes, device.allowed, "estimated"))
+            allowed = device.allowed
+            rows.append(Fit(device.name, bare.bytes <= allowed, bare.bytes, allowed, "estimated"))
     return tuple(rows)

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from xlamem.analysis.timeline import alive_at_peak
+from xlamem.analysis.timeline import alive_at_peak, main_space
 from xlamem.report import Allocation, MemoryReport
 
 #: Every owner there is, and how it is known: "exact" from the buffer assignment, "instruction" from what the
@@ -100,18 +100,17 @@ class Node:
     known: str | None = None
 
 
-#: What a tree can be rolled up by.
-def by_owner(report: MemoryReport, space: str = "hbm") -> Node:
+def by_owner(report: MemoryReport, space: str | None = None) -> Node:
     """The peak by owner, then by the user's names: argument paths for arguments, op_name scopes for the rest."""
     return _tree(report, space, lambda a: (a.owner or a.kind, *_path(a)))
 
 
-def by_scope(report: MemoryReport, space: str = "hbm") -> Node:
+def by_scope(report: MemoryReport, space: str | None = None) -> Node:
     """The peak by op_name: ``jit(step)``, ``jvp(Block_0)``, ``dot_general``."""
     return _tree(report, space, lambda a: _path(a) or ("(no name)",))
 
 
-def by_source(report: MemoryReport, space: str = "hbm") -> Node:
+def by_source(report: MemoryReport, space: str | None = None) -> Node:
     """The peak by source file and line."""
     return _tree(
         report,
@@ -143,9 +142,9 @@ def _scopes(op_name: str) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def _tree(report: MemoryReport, space: str, path: Callable[[Allocation], tuple[str, ...]]) -> Node:
+def _tree(report: MemoryReport, space: str | None, path: Callable[[Allocation], tuple[str, ...]]) -> Node:
     rows = [(path(a), int(a.bytes), a.padding_bytes or 0) for a in alive_at_peak(report, space)]
-    return _node(space, rows, 0)
+    return _node(space or main_space(report), rows, 0)
 
 
 def _node(name: str, rows: list[tuple[tuple[str, ...], int, int]], depth: int) -> Node:

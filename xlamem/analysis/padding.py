@@ -50,9 +50,7 @@ def needed_without_padding(report: MemoryReport) -> Padding | None:
     space = report.space
     if space is None or space.used is None:
         return None
-    around = sum(
-        _padding_of(a) for a in report.in_space(space.name) if a.kind in ("argument", "output")
-    )
+    around = sum(_padding_of(a) for a in report.in_space(space.name) if a.kind in ("argument", "output"))
     temps = _temps_padding(space)
     if temps is None:
         padding = total_padding(report)

@@ -125,15 +125,17 @@ def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline
     )
 
 
-def alive_at_peak(report: MemoryReport, space: str = "hbm") -> tuple[Allocation, ...]:
+def alive_at_peak(report: MemoryReport, space: str | None = None) -> tuple[Allocation, ...]:
     """What is alive at the peak, largest first: one row for each value of a heap, one for each other allocation.
 
     Values that share bytes are represented by the largest of them, so the rows add up to the peak (values that
     overlap only in part are left out; none are, in the dumps seen). Without a timeline, the allocations
-    as they are.
+    as they are. ``space`` is the report's own unless another is asked for.
     """
     rows: list[Allocation] = []
-    for allocation in report.in_space(space):
+    for allocation in report.in_space(space or main_space(report)):
+        if allocation.at_peak is False:
+            continue
         if not is_heap(allocation) or all(b.at_peak is None for b in allocation.buffers):
             rows.append(allocation)
             continue
@@ -146,6 +148,11 @@ def alive_at_peak(report: MemoryReport, space: str = "hbm") -> tuple[Allocation,
                     at[item] = buffer
         rows += [as_allocation(at[item], allocation) for item in representatives(list(at))]
     return tuple(sorted(rows, key=lambda a: -int(a.bytes)))
+
+
+def main_space(report: MemoryReport) -> str:
+    """The name of the memory space that a report is about."""
+    return "hbm" if report.space is None else report.space.name
 
 
 def as_allocation(buffer: Buffer, heap: Allocation) -> Allocation:

@@ -39,7 +39,7 @@ def headline(report: MemoryReport) -> str:
         return report.message
     where = space.name.upper() if space.name != "host" else "host memory"
     chip = _chip(report)
-    program = f" ({report.program})" if report.program else ""
+    program = f", program {report.program}" if report.program else ""
     if report.kind == "success":
         if space.used is None or space.capacity is None:
             return f"Compiled{program}: no figure of what it uses of its memory was printed."
@@ -61,9 +61,10 @@ def headline(report: MemoryReport) -> str:
         text = f"Out of {where}{chip}{program}: at least {format_size(used)} used"
     if space.capacity is not None:
         text += f" of {format_size(space.capacity)}"
-    if space.over is not None:
-        text += f", over by {format_size(space.over)}"
-    return text + "."
+    over = space.over
+    if over is None and space.capacity is not None and int(used) > int(space.capacity):
+        over = int(used) - int(space.capacity)
+    return text + (f", over by {format_size(over)}." if over is not None else ".")
 
 
 def _chip(report: MemoryReport) -> str:
@@ -96,27 +97,28 @@ def sentence(report: MemoryReport, reasons: tuple[Finding, ...]) -> str:
         padding = total_padding(report)
         if space is None or padding is None or not padding.bytes:
             return "The program fits."
-        return f"The program fits; {format_size(padding.bytes)} of what it uses are padding ({padding.provenance})."
+        much = format_size(padding.bytes)
+        return f"The program fits; {much} of what it uses are padding ({padding.provenance})."
     least = _SMALL_SHARE * _base(report, space)
     titles = [_TITLES[f.name] for f in reasons if f.name in _TITLES and (f.bytes or 0) >= least]
     need = needed_without_padding(report)
     if _padding_decides(report, space) and need is not None:
-        return f"Padding-bound: without tile padding {format_size(need.bytes)} would be needed, and that fits."
+        much = format_size(need.bytes)
+        return f"Padding-bound: without tile padding {much} would be needed, and that fits."
     if not titles:
         return "Nothing that is listed explains it: the report says too little."
     main = titles[0] if len(titles) == 1 else f"{titles[0]}, then {titles[1]}"
     text = f"Mainly {main}."
-    if need is not None and space.capacity and need.bytes > int(space.capacity):
-        if any(f.name == "padding" for f in reasons):
-            text += (
-                f" Padding alone does not decide it: without any, {format_size(need.bytes)} would still be "
-                f"needed, {_times(need.bytes / int(space.capacity))} the {format_size(space.capacity)} there are."
-            )
+    padded = any(f.name == "padding" for f in reasons)
+    if padded and need is not None and space.capacity and need.bytes > int(space.capacity):
+        text += f" Padding alone does not decide it: without any, {_still_needed(need.bytes, space.capacity)}"
     return text
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.1f} times" if ratio >= 1.05 else "just over"
+def _still_needed(needed: int, capacity: int) -> str:
+    ratio = needed / int(capacity)
+    times = f"{ratio:.1f} times" if ratio >= 1.05 else "just over"
+    return f"{format_size(needed)} would still be needed, {times} the {format_size(capacity)} there are."
 
 
 def _base(report: MemoryReport, space: Space) -> int:
@@ -151,10 +153,7 @@ def _padding(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]
     need = needed_without_padding(report)
     if need is not None and space.capacity and report.fits is False:
         if need.bytes > int(space.capacity):
-            text += (
-                f" Without any, {format_size(need.bytes)} would still be needed, "
-                f"{_times(need.bytes / int(space.capacity))} the {format_size(space.capacity)} there are."
-            )
+            text += f" Without any, {_still_needed(need.bytes, space.capacity)}"
         else:
             text += f" Without any, {format_size(need.bytes)} would be needed, and that fits."
     yield Finding("padding", text[0].upper() + text[1:], padding.bytes)
@@ -211,7 +210,12 @@ def _rows(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]:
         ("constants", _SMALL_SHARE, space.constants, "Constants take {}"),
         ("overlays", _SMALL_SHARE, space.overlays, "The program's own code (overlays) takes {}"),
         ("scoped", _SMALL_SHARE, space.scoped, "Scoped memory, of kernels and register spills, takes {}"),
-        ("fragmentation", _SMALL_SHARE, space.fragmentation, "Holes between the temporaries (fragmentation) take {}"),
+        (
+            "fragmentation",
+            _SMALL_SHARE,
+            space.fragmentation,
+            "Holes between temporaries (fragmentation) take {}",
+        ),
     ]
     over = int(space.over or 0)
     for name, share, value, text in rows:
@@ -239,13 +243,14 @@ def _remarks(report: MemoryReport, space: Space) -> Iterator[Finding]:
     if again:
         yield Finding(
             "rematerialized",
-            f"{len(again)} of the {len(names)} named buffers are results that XLA already computes a second time "
-            "to save memory (.remat).",
+            f"{len(again)} of the {len(names)} named buffers are results that XLA already computes a second "
+            "time to save memory (.remat).",
         )
     if report.kind != "success" and space.arguments == 0 and _exceeds(space.program, space.capacity):
         yield Finding(
             "arguments-unplaced",
-            "The program alone does not fit, so its arguments were not placed yet: 0B does not mean that it has none.",
+            "The program alone does not fit, so its arguments were not placed yet: 0B does not mean that it has "
+            "none.",
         )
     if report.kind != "success" and space.arguments is None and space.total is not None:
         yield Finding("arguments-unknown", "The report does not say how much the arguments take.")
@@ -253,5 +258,5 @@ def _remarks(report: MemoryReport, space: Space) -> Iterator[Finding]:
     if assumed:
         yield Finding(
             "assumed-tiles",
-            f"{assumed} shapes are printed without a tile; T(8,128) is assumed, as it makes the printed size.",
+            f"{assumed} shapes are printed without a tile; T(8,128) is assumed, as it gives the printed size.",
         )

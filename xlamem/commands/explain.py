@@ -88,7 +88,7 @@ def _read(sources: tuple[str, ...], target: str | None, hbm: int | None) -> tupl
 
 
 def _named(source: str) -> str | os.PathLike[str]:
-    """``source`` as what can only be a name: :func:`read_all` takes a text of several lines for the log itself."""
+    """``source`` as what can only be a name: a string of several lines would be read as the log itself."""
     if "\n" not in source:
         return source
     from pathlib import Path

@@ -85,8 +85,7 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            # Whoever read our output has seen enough. Python flushes once more at its end: let it.
-            _silence()
+            silence()
         except NotAReportError as error:
             fail(error)
             ctx.exit(NO_REPORT)
@@ -106,8 +105,11 @@ def fail(error: Exception) -> None:
     click.echo("error: " + "\n".join(escape.visible_lines(message)), err=True)
 
 
-def _silence() -> None:
-    """Send what is still to be written on standard output nowhere: its reader has gone."""
+def silence() -> None:
+    """Send what is still to be written on standard output nowhere: its reader has seen enough, and left.
+
+    Python flushes once more when it ends, which must not fail again.
+    """
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
     os.close(devnull)

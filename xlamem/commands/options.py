@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from xlamem.commands.group import silence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,9 +58,17 @@ class Output:
     def emit(self, lines: Callable[[int], Iterable[Line]], **others: Callable[[], str]) -> None:
         """Write the answer: ``lines`` lays it out as text of a width, ``others`` make each other format.
 
+        A reader that leaves early, ``| head``, changes nothing, the exit code included.
+
         Raises:
             OSError: it cannot be written there.
         """
+        try:
+            self._emit(lines, others)
+        except BrokenPipeError:
+            silence()
+
+    def _emit(self, lines: Callable[[int], Iterable[Line]], others: Mapping[str, Callable[[], str]]) -> None:
         if self.format != "text":
             self._write(others[self.format]())
         elif self.in_color:
@@ -77,9 +87,13 @@ class Output:
             with open(self.file, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
             return
+        binary = getattr(sys.stdout, "buffer", None)
+        if binary is None:  # somebody caught the output as text
+            sys.stdout.write(text)
+            return
         # As bytes: the line ends of CSV must not be translated, and what the encoding lacks is spelled out.
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "backslashreplace"))
-        sys.stdout.buffer.flush()
+        binary.write(text.encode(sys.stdout.encoding, "backslashreplace"))
+        binary.flush()
 
 
 def output_options(function: _F) -> _F:

@@ -13,9 +13,16 @@ from xlamem.shape import Shape
 SPACE_NAMES = {0: "hbm", 1: "vmem", 2: "smem", 3: "cmem", 5: "host"}
 
 
-def space_name(color: int) -> str:
-    """The memory space of a colour: "hbm" for 0, whatever the device; "color_6" where no name is known."""
+def space_name(color: int, backend: str | None = None) -> str:
+    """The memory space of a colour. 0 is the device's memory: "hbm", but "host" on a CPU. "color_6": no name is known."""
+    if color == 0 and backend == "cpu":
+        return "host"
     return SPACE_NAMES.get(color, f"color_{color}")
+
+
+def memory_word(space: str) -> str:
+    """A memory space in a sentence: "HBM", "VMEM", "host memory"."""
+    return "host memory" if space == "host" else space.upper()
 
 
 @dataclass(frozen=True, slots=True)

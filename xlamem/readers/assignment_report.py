@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xlamem.analysis import ownership
-from xlamem.analysis.timeline import timeline, with_peak, with_totals
-from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, space_name
+from xlamem.analysis.timeline import is_heap, timeline, with_peak, with_totals
+from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, memory_word, space_name
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
 from xlamem.readers.hlo_module import HloModule, Instruction
@@ -45,31 +45,31 @@ def report(
     assignment: Assignment, module: HloModule | None, live: LiveRanges | None, facts: Facts
 ) -> MemoryReport:
     """The report of one compiled program. ``module`` adds names and sources, ``live`` the timeline."""
-    builder = _Builder(assignment, module, live)
+    builder = _Builder(assignment, module, live, facts.backend)
     allocations = builder.allocations()
     timelines = []
     spaces = []
-    for name in _space_names(allocations):
+    for name in _space_names(allocations, builder.device):
         found = timeline(name, allocations, builder.steps)
         if found is not None:
             timelines.append(builder.located(found))
             allocations = [with_peak(a, found) if a.space == name else a for a in allocations]
-        capacity = facts.capacity if name == "hbm" else None
+        capacity = facts.capacity if name == builder.device else None
         spaces.append(with_totals(_totals(name, allocations, capacity), allocations, found))
-    main = spaces[0] if spaces else Space("hbm", total=0)
+    main = spaces[0] if spaces else Space(builder.device, total=0)
     fits = facts.fits
     if fits is None and main.over is not None:
         fits = main.over == 0
     notes = [*facts.notes, *assignment.notes]
     for part in (module, live):
         notes += part.notes if part is not None else ()
-    thread_local = sum(int(a.bytes) for a in allocations if a.kind == "thread-local" and a.space == "hbm")
+    thread_local = sum(int(a.bytes) for a in allocations if a.kind == "thread-local" and a.space == main.name)
     if thread_local:
         notes.append(
             f"{format_size(thread_local)} of the total are thread-local: the compiler's own total counts "
             "them, but they take no device memory of their own"
         )
-    notes += builder.notes()
+    notes += builder.notes(allocations, timelines)
     peaks = {t.space: t.peak_at for t in timelines}
     return MemoryReport(
         kind="hbm" if fits is False else "success",
@@ -87,15 +87,23 @@ def report(
         truncated=facts.truncated or assignment.truncated,
         timelines=tuple(timelines),
         notes=tuple(dict.fromkeys(notes)),
-        copies=builder.copies(allocations, peaks.get("hbm")),
+        copies=builder.copies(allocations, peaks.get(main.name)),
     )
 
 
 class _Builder:
     """Joins the values of an assignment with the instructions that made them and the time they are needed."""
 
-    def __init__(self, assignment: Assignment, module: HloModule | None, live: LiveRanges | None) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        module: HloModule | None,
+        live: LiveRanges | None,
+        backend: Backend | None,
+    ) -> None:
         self.assignment = assignment
+        self.device = space_name(0, backend)
+        self.backend = backend
         self.module = module
         self.live = live
         self.flow = None if module is None else Flow(module)
@@ -112,6 +120,7 @@ class _Builder:
         self.unknown = 0
         self.values = 0
         self.without_range = 0
+        self.bytes_without_range = 0
 
     def _instruction(self, name: str) -> Instruction | None:
         return None if self.module is None else self.module.instructions.get(name)
@@ -130,7 +139,7 @@ class _Builder:
         main = _main(a, buffers)
         heap = kind == "temp" and len(a.values) != 1
         shown = Allocation(
-            space=space_name(a.color),
+            space=space_name(a.color, self.backend),
             kind=kind,
             bytes=a.bytes,
             unpadded_bytes=None if main is None else _unpadded(a, main),
@@ -160,7 +169,9 @@ class _Builder:
         live = None if self.live is None else self.live.ranges.get(place)
         self.values += 1
         self.unknown += self.module is not None and instruction is None
-        self.without_range += self.live is not None and live is None and kind == "temp"
+        if self.live is not None and live is None and kind == "temp":
+            self.without_range += 1
+            self.bytes_without_range += value.bytes
         op_name = None if named is None else named.op_name
         source = instruction if instruction is not None and instruction.source_file is not None else named
         owner = None
@@ -200,10 +211,10 @@ class _Builder:
                 copy = self.layout_copies.get(b.name)
                 if copy is not None and b.index == ():
                     at_peak = None if b.live is None or peak is None else b.live[0] <= peak <= b.live[1]
-                    found[b.name] = replace(copy, live=b.live, at_peak=at_peak and a.space == "hbm")
+                    found[b.name] = replace(copy, live=b.live, at_peak=at_peak and a.space == self.device)
         return tuple(found.get(name, copy) for name, copy in self.layout_copies.items())
 
-    def notes(self) -> list[str]:
+    def notes(self, allocations: Sequence[Allocation], timelines: Sequence[Timeline]) -> list[str]:
         """What did not fit together."""
         notes = []
         if self.module is None:
@@ -212,10 +223,17 @@ class _Builder:
             notes.append(
                 f"{self.unknown} of {self.values} values are not in the HLO module: the files are of two compiles"
             )
-        if self.live is None:
-            notes.append("no live ranges: there is no timeline, and padding inside the heap is not known")
+        heaps = {a.space for a in allocations if is_heap(a) and a.bytes} - {t.space for t in timelines}
+        if heaps:
+            notes.append(
+                f"no live ranges for the heap in {', '.join(sorted(heaps))}: there is no timeline of it, and how "
+                "much of it is padding is not known"
+            )
         elif self.without_range:
-            notes.append(f"{self.without_range} temporary values have no live range: the timeline leaves them out")
+            notes.append(
+                f"{self.without_range} temporary values ({format_size(self.bytes_without_range)}) have no live range: "
+                "the timeline leaves them out"
+            )
         return notes
 
 
@@ -246,10 +264,10 @@ def _owner(kind: str, main: Buffer) -> str:
     return {"output": "outputs", "constant": "constants"}.get(kind, "workspace")
 
 
-def _space_names(allocations: Sequence[Allocation]) -> list[str]:
-    """The memory spaces that have something in them, device memory first."""
+def _space_names(allocations: Sequence[Allocation], device: str) -> list[str]:
+    """The memory spaces that have something in them, the device's own memory first."""
     found = dict.fromkeys(a.space for a in allocations if a.bytes)
-    return sorted(found, key=lambda name: name != "hbm")
+    return sorted(found, key=lambda name: name != device)
 
 
 def _totals(name: str, allocations: Sequence[Allocation], capacity: int | None) -> Space:
@@ -276,9 +294,9 @@ def _totals(name: str, allocations: Sequence[Allocation], capacity: int | None) 
 
 def _message(facts: Facts, main: Space, fits: bool | None) -> str:
     program = facts.program or "The program"
-    needs = f"{program} needs {format_size(main.total or 0)} of {main.name}"
+    needs = f"{program} needs {format_size(main.total or 0)} of {memory_word(main.name)}"
     if main.capacity is not None:
-        needs += f", and {format_size(main.capacity)} can be used"
+        needs += f"; {format_size(main.capacity)} can be used"
     if fits is False and not main.over:
         needs += "; the compiler found that it does not fit"
     return needs

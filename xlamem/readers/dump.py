@@ -6,6 +6,7 @@ text and in a proto. Whatever is there and whole is used, the text first; a repo
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from xlamem.readers import (
 )
 from xlamem.readers.assigned import Assignment, LiveRanges
 from xlamem.readers.assignment_report import Facts
-from xlamem.readers.dump_files import Dumped, chosen, scan
+from xlamem.readers.dump_files import Dumped, chosen, named, scan
 from xlamem.readers.dump_target import device_of, target_of
 from xlamem.readers.hlo_module import HloModule
 from xlamem.report import MemoryReport, Source
@@ -75,7 +76,8 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
         NotAReportError: it is one, and nothing in it can be used.
     """
     head = data[:4096]
-    facts = Facts(Source(name, "dump"))
+    program, backend = named(os.path.basename(name))
+    facts = Facts(Source(name, "dump"), program=program, backend=backend)
     if hlo_proto.sniff(name, head):
         found = hlo_proto.read(data)
         facts = replace(facts, source=Source(name, "hlo-proto"), notes=found.notes)
@@ -110,7 +112,17 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
 
 
 def _named(facts: Facts, module: HloModule | None) -> Facts:
-    return facts if module is None else replace(facts, program=module.name or None)
+    """``facts`` with what the module tells: its name, and by its tiles that it is for a TPU."""
+    if module is None:
+        return facts
+    tiled = any(
+        part.layout is not None and part.layout.tiles
+        for i in module.sequence[:200]
+        if i.shape is not None
+        for part in i.shape.leaves()
+    )
+    backend = facts.backend or ("tpu" if tiled else None)
+    return replace(facts, program=module.name or facts.program, backend=backend)
 
 
 class _Dump:

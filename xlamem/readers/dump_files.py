@@ -53,6 +53,18 @@ class Dumped:
         return bool(self.files.keys() - {"fits", "oom", "target", "gpu target", "topology"})
 
 
+def named(name: str) -> tuple[str | None, Backend | None]:
+    """The program and the backend that the name of a dump's file tells, where it does."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return None, None
+    _, program, _, backend, stage, _ = match.groups()
+    if backend is not None:
+        return program, "cpu" if backend == "cpu_" else "gpu"
+    # Stages after the backend's own work carry its name, but for libtpu's.
+    return program, None if stage == "before_optimizations" else "tpu"
+
+
 def scan(folder: Path) -> list[Dumped]:
     """The programs dumped into ``folder``, in the order of their numbers.
 
@@ -74,11 +86,7 @@ def scan(folder: Path) -> list[Dumped]:
             continue
         dumped = found.setdefault((module, build or ""), Dumped(module, program, (build or "").lstrip(".")))
         dumped.files[role] = folder / name
-        if backend is not None:
-            dumped.backend = "cpu" if backend == "cpu_" else "gpu"
-        elif stage in ("target_arguments", "oom_intermediate_module") or role == "assignment":
-            # Neither host nor GPU in the name: libtpu's.
-            dumped.backend = "tpu"
+        dumped.backend = named(name)[1] or dumped.backend
     for name in names:
         match = _FOLDER.fullmatch(name)
         if match is not None and (folder / name / "topology.pb").is_file():

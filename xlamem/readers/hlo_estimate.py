@@ -1,8 +1,9 @@
 """An HLO module without its buffer assignment: the table from the shapes, and an upper bound on the peak.
 
-Every array has the bytes of its shape and is held from where it is made to its last use in the schedule; views,
-loops and updates in place share one buffer (:mod:`xlamem.readers.storage`). The compiler also shares buffers in
-ways that the module does not show, so the peak is an upper bound but for fragmentation, and called "estimated".
+Every array has the bytes of its shape and is held from where it is made to its last use in the schedule, arguments
+and outputs for the whole run; views, loops and updates in place share one buffer (:mod:`xlamem.readers.storage`). The
+compiler also lets values share buffers in ways that the module does not show, so this is an upper bound on what
+is live. It leaves out fragmentation and the small tables of tuples, and is called "estimated".
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from xlamem.analysis import ownership
-from xlamem.readers.assigned import space_name
+from xlamem.readers.assigned import memory_word, space_name
 from xlamem.readers.assignment_report import Facts
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
 from xlamem.readers.hlo_module import HloModule, Instruction
 from xlamem.readers.storage import Place, Storage, leaves
-from xlamem.report import Allocation, LayoutCopy, MemoryReport, Space, Timeline
+from xlamem.report import Allocation, Backend, LayoutCopy, MemoryReport, Space, Timeline
 from xlamem.shape import Shape
 from xlamem.units import format_size
 
@@ -48,25 +49,26 @@ def report(module: HloModule, facts: Facts) -> MemoryReport:
     flow = Flow(module)
     copied = layout_copies(flow)
     backward = ownership.backward_steps(i.op_name for i in sequence)
-    allocations = [_allocation(g, flow, backward, g.maker.name in copied) for g in groups]
+    device = space_name(0, facts.backend)
+    allocations = [_allocation(g, flow, backward, g.maker.name in copied, facts.backend) for g in groups]
     spaces, timelines = [], []
-    for name in sorted(dict.fromkeys(a.space for a in allocations), key=lambda n: n != "hbm"):
+    for name in sorted(dict.fromkeys(a.space for a in allocations), key=lambda n: n != device):
         found = _timeline(name, allocations, sequence)
         timelines.append(found)
-        spaces.append(_space(name, allocations, found, facts.capacity if name == "hbm" else None))
+        spaces.append(_space(name, allocations, found, facts.capacity if name == device else None))
         allocations = [_at(a, found.peak_at) if a.space == name else a for a in allocations]
     notes = [*facts.notes, *module.notes]
     notes.append("estimated from the HLO alone: an upper bound, without the compiler's buffer assignment")
     if not module.scheduled:
         notes.append("the module is not scheduled: the order is as printed, and the compiler has not fused it yet")
-    main = spaces[0] if spaces else Space("hbm", total=0)
+    main = spaces[0] if spaces else Space(device, total=0)
     named = facts.program or module.name or "The module"
     lives = {a.name: a for a in allocations}
     return MemoryReport(
         kind="success",
         severity="info",
         source=facts.source,
-        message=f"{named} needs at most about {format_size(main.total or 0)} of {main.name} (estimated from its HLO)",
+        message=f"{named} needs at most about {format_size(main.total or 0)} of {memory_word(main.name)} (estimated from its HLO)",
         backend=facts.backend,
         target=facts.target,
         program=facts.program or module.name or None,
@@ -78,7 +80,7 @@ def report(module: HloModule, facts: Facts) -> MemoryReport:
         truncated=facts.truncated or module.truncated,
         timelines=tuple(timelines),
         notes=tuple(dict.fromkeys(notes)),
-        copies=tuple(_copy(copy, lives.get(copy.name)) for copy in copied.values()),
+        copies=tuple(_copy(copy, lives.get(copy.name), device) for copy in copied.values()),
     )
 
 
@@ -119,7 +121,8 @@ def _groups(module: HloModule, sequence: Sequence[Instruction]) -> list[_Group]:
     for index in leaves(None if result is None else result.shape):
         group = found.get(storage.find((root or "", index)))
         if group is not None:
-            group.end = last
+            # An output has its own memory from the start, which temporaries may borrow or not.
+            group.start, group.end = 0, last
             group.kind = "output" if group.kind == "temp" else group.kind
     return list(found.values())
 
@@ -130,7 +133,9 @@ def _leaf(shape: Shape | None, index: tuple[int, ...]) -> Shape | None:
     return shape
 
 
-def _allocation(g: _Group, flow: Flow, backward: list[int], is_copy: bool) -> Allocation:
+def _allocation(
+    g: _Group, flow: Flow, backward: list[int], is_copy: bool, backend: Backend | None
+) -> Allocation:
     named = flow.op_name((g.maker.name, g.index))
     source = g.maker if g.maker.source_file is not None else named
     op_name = None if named is None else named.op_name
@@ -140,7 +145,7 @@ def _allocation(g: _Group, flow: Flow, backward: list[int], is_copy: bool) -> Al
     elif g.kind == "temp":
         owner = ownership.temp_owner(g.maker.name, op_name, (g.start, g.end), backward, is_copy)
     return Allocation(
-        space=space_name(0 if g.shape.layout is None else g.shape.layout.memory_space),
+        space=space_name(0 if g.shape.layout is None else g.shape.layout.memory_space, backend),
         kind=g.kind,
         bytes=g.bytes,
         unpadded_bytes=min(g.bytes, g.shape.unpadded_bytes),
@@ -210,5 +215,5 @@ def _at(a: Allocation, position: int) -> Allocation:
     return a if a.live is None else replace(a, at_peak=a.live[0] <= position <= a.live[1])
 
 
-def _copy(copy: LayoutCopy, a: Allocation | None) -> LayoutCopy:
-    return copy if a is None else replace(copy, live=a.live, at_peak=a.at_peak and a.space == "hbm")
+def _copy(copy: LayoutCopy, a: Allocation | None, device: str) -> LayoutCopy:
+    return copy if a is None else replace(copy, live=a.live, at_peak=a.at_peak and a.space == device)

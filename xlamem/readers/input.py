@@ -6,7 +6,6 @@ import codecs
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO
 
 from xlamem.errors import NotReadableError
@@ -48,9 +47,10 @@ def open_input(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Input:
         return _decode("-", sys.stdin.buffer.read())
     if isinstance(source, str) and "\n" in source:
         return Input("<text>", source)
-    path = Path(source)
+    path = os.fspath(source)
     try:
-        content = path.read_bytes()
+        with open(path, "rb") as file:
+            content = file.read()
     except FileNotFoundError:
         raise NotReadableError(f"{path}: no such file{_similar(path)}") from None
     except IsADirectoryError:
@@ -58,19 +58,20 @@ def open_input(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Input:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise NotReadableError(f"{path}: cannot be read: {reason}") from None
-    return _decode(str(path), content)
+    return _decode(path, content)
 
 
-def _similar(path: Path) -> str:
+def _similar(path: str) -> str:
     """A hint at the name that was perhaps meant."""
     import difflib
 
+    folder, name = os.path.split(path)
     try:
-        names = os.listdir(path.parent)
+        names = os.listdir(folder or ".")
     except OSError:
-        return f", nor the folder {path.parent}"
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"; did you mean {path.parent / close[0]}?" if close else ""
+        return f", nor the folder {folder}"
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {os.path.join(folder, close[0])}?" if close else ""
 
 
 def _decode(name: str, content: str | bytes) -> Input:

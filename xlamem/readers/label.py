@@ -24,7 +24,7 @@ _METADATA = re.compile(r"metadata=\{([^{}]*)")
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a label says: the instruction's name, opcode and operands, its shape where printed, its metadata."""
+    """What a label says: the instruction's name, opcode and operands, its shape if printed, its metadata."""
 
     name: str | None = None
     opcode: str | None = None
@@ -69,7 +69,7 @@ def parse_pairs(text: str) -> dict[str, str]:
 
 
 def _operands(text: str, start: int) -> tuple[Operand, ...]:
-    """The operands between ``start`` and the matching parenthesis; elided ones (``...(+10)``) are left out."""
+    """The operands between ``start`` and the matching parenthesis; elided ones (``...(+10)``) are missing."""
     depth = 0
     begin = start
     found: list[Operand] = []

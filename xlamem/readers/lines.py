@@ -22,7 +22,7 @@ RECORD = re.compile(
       [DIWEF]\d{{4}}\ {_CLOCK}\s+\d+\ [^\s\]]+:\d+\]\ ?                      # glog
     | [DIWEF]0000\ 00:00:\d+\.\d+\s+\d+(?:\ [^\s\]]+:\d+\])?\ ?                # glog with the epoch
     | {_DATE}\ {_CLOCK}:\ [DIWEF]\s+(?:\d+\ )?[^\s\]]+:\d+\]\ ?              # TensorFlow
-    | (?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\ {_DATE}\ {_CLOCK}\ (?:\[[^\]\s]+:\d+\]\ )?   # vLLM
+    | (?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\ {_DATE}\ {_CLOCK}\ (?:\[[^\]\s]+:\d+\]\ )? # vLLM
     | \[?{_DATE}[T\ ]{_CLOCK}(?:Z|\ ?[+-]\d\d:?\d\d)?\]?(?:\s-\s|[:,\s])\s*        # ISO time
     | [A-Z][a-z]{{2}}\ [\ \d]\d\ {_CLOCK}\ \S+\ [^\s:\[]+(?:\[\d+\])?:\ ?      # syslog
     | \[\d+\.\d+\]\ ?                                                       # kernel or docker seconds
@@ -36,7 +36,7 @@ _COLUMN = re.compile(
     | [\w.\-]{1,60}\s*\|\ ?                                                 # docker compose
     | >\ ?                                                                   # mail
     | E\ {3}                                                                # pytest
-    | \[(?:[\w./:\ ,=\-]{1,60})\]:?\ (?!=)                                   # [rank 3], [pod/a/b], [core.py:12]
+    | \[(?:[\w./:\ ,=\-]{1,60})\]:?\ (?!=)                                 # [rank 3], [pod/a/b], [core.py:12]
     | \d{1,5}:(?:\ |$)                                                       # srun -l
     | (?:host|worker|rank|node|task|process|replica|proc|slice|w)[-_\ ]?\d+\ ?[:|]\ ?
     | [a-z][a-z0-9]*(?:-[a-z0-9]+)+:(?:\ |$)                                 # host-name-w-0:

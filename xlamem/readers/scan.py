@@ -22,7 +22,7 @@ _AFTER = 1 << 20
 _EDGE = 256 << 10
 #: Hits closer together than this are one.
 _STRIDE = 64 << 10
-#: A window is handed on at the latest when it is this large; a report across that border is told in two parts.
+#: A window is handed on at the latest when it is this large; a report across its end is told in two parts.
 _MAX_WINDOW = 16 << 20
 #: A line longer than this is taken in pieces.
 _MAX_LINE = 16 << 20

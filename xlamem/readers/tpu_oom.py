@@ -29,7 +29,7 @@ from xlamem.units import SIZE_PATTERN, Size, size_from, slack_of
 
 _S = SIZE_PATTERN
 _TOKEN = re.compile(
-    rf"""
+    r"""
       (?P<head>Ran\ out\ of\ memory\ in\ memory\ space\ (?P<head_space>\w+)\.)
     | (?P<module>XLA::TPU\ module\ name:\ *(?P<module_name>\S+))
     | (?P<usage>XLA::TPU\ program\ (?P<usage_space>\w+)\ usage:)
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     | (?P<output>Output\ size\b)
     | (?P<program>Program\ (?P<program_space>\w+)\ requirement\b)
     | (?P<list>Largest\ program\ (?P<list_kind>allocations|arguments\ and\ outputs)\ in\ (?P<list_space>\w+):)
-    | (?P<size>(?:(?<![\w.])(?P<number>\d{{1,4}})\\?\.\s*)?(?<!\w)Size:)
+    | (?P<size>(?:(?<![\w.])(?P<number>\d{1,4})\\?\.\s*)?(?<!\w)Size:)
     | (?P<operator>(?<!\w)Operator:)
     | (?P<shape>(?<!\w)Shape:)
     | (?P<unpadded>Unpadded\ size:)
@@ -45,16 +45,16 @@ _TOKEN = re.compile(
     | (?P<tag>(?<!\w)Tag:)
     | (?P<label>XLA\ [lL]abel:)
     | (?P<type>Allocation\ type:)
-    | (?P<rule>={{8,}})
-    | (?P<stop>See\ https?://\S+|BufferAssignment\ OOM|BufferAssignment\ stats|Peak\ buffers:|Memory\ usage\ report:
-        |while\ allocating\ on\ stack)
+    | (?P<rule>={8,})
+    | (?P<stop>See\ https?://\S+|BufferAssignment\ OOM|BufferAssignment\ stats|Peak\ buffers:
+        |Memory\ usage\ report:|while\ allocating\ on\ stack)
     """,
     re.VERBOSE,
 )
-_HEAD_FIGURES = re.compile(
-    rf"Used\s+{_S}\s+of\s+{_S}(?:\s+\w+)?\.?|Exceeded\s+\w+\s+capacity\s+by\s+{_S}\.?"
+_HEAD_FIGURES = re.compile(rf"Used\s+{_S}\s+of\s+{_S}(?:\s+\w+)?\.?|Exceeded\s+\w+\s+capacity\s+by\s+{_S}\.?")
+_ROW = re.compile(
+    rf"(?<!\w)(reserved|program|arguments|global|scoped|HLO temp|overlays)\s+(?:{_S}|unknown size)"
 )
-_ROW = re.compile(rf"(?<!\w)(reserved|program|arguments|global|scoped|HLO\ temp|overlays)\s+(?:{_S}|unknown size)")
 _TEMP = re.compile(
     rf"\s*\(\s*([\d.]+)% utilization(?::\s*Unpadded\s*\({_S}\)\s*Padded\s*\({_S}\))?"
     rf"(?:,\s*([\d.]+)% fragmentation\s*\({_S}\))?\s*\)?"
@@ -159,7 +159,8 @@ def read_tpu_oom(lines: Lines, name: str) -> Iterator[MemoryReport]:
         if draft is None and (token.lastgroup in _STARTERS or token["number"]):
             draft = _Draft(start=token.start())
         if draft is not None:
-            # Loggers stamp a message's first line, launchers every line: one stamp too many is another message.
+            # Loggers stamp a message's first line, launchers every line. Where most of ours have none, a line
+            # with one is another message's.
             draft.stamps += 1 if lines.starts_record(token.start()) else -1
             used = _read(draft, token, text[token.end() : until], lines)
             end = token.end() + max((stop for _, stop in used), default=0)
@@ -235,9 +236,7 @@ def _read_head(draft: _Draft, token: re.Match[str], span: str, lines: Lines) -> 
     return used
 
 
-def _read_block(
-    row: dict[str, int | float | None], span: str, name: str, fields: dict[str, str]
-) -> _Spans:
+def _read_block(row: dict[str, int | float | None], span: str, name: str, fields: dict[str, str]) -> _Spans:
     """The rows under ``Total ... usage`` or ``Program ... requirement``, whose own figure comes first."""
     used: _Spans = []
     first = _FIGURE.match(span)
@@ -292,7 +291,8 @@ def _left_over(span: str, used: _Spans, lines: Lines, offset: int, stamped_out: 
     at = offset
     for line in "".join(kept).split("\n"):
         # Where line ends were lost, stamps stand in the middle of the text.
-        if _WORDS.search(RECORD.sub(" ", line)) and not (stamped_out and at > offset and lines.starts_record(at)):
+        other = stamped_out and at > offset and lines.starts_record(at)
+        if not other and _WORDS.search(RECORD.sub(" ", line)):
             found.append(Unparsed(lines.number_at(at), line.strip()))
         at += len(line) + 1
     return found

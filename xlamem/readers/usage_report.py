@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from xlamem.readers.assigned import SPACE_NAMES, space_name
 from xlamem.readers.assignment_report import Facts
 from xlamem.readers.hlo_module import shape_of
-from xlamem.report import Allocation, MemoryReport, Space, Unparsed
+from xlamem.report import Allocation, Backend, MemoryReport, Space, Unparsed
 from xlamem.shape import Shape
 from xlamem.units import Size, format_size, size_from
 
@@ -36,7 +36,7 @@ _OLD_ROW = re.compile(rf"{_SIZE}\( *\d+%\); *{_SIZE}; allocation (\d+): size {_S
 _REST = re.compile(r"The rest (\d+) values")
 _TIMES = re.compile(r"\d+×")
 _IGNORED = ("cumulative_size;", "-----", "Allocations sorted by size", "allocation ", "BufferAssignment")
-_HEAD = re.compile(r"Memory Space: \S+ \(color=\d+\)\s+Total bytes: \d+|Total bytes used: \d+ \(")
+_HEAD = re.compile(r"Memory Space: \S+ \(color=\d+\)\s+Total bytes: \d+|Total bytes used: \d+ \([^)]*\)\s+Allocations sorted by size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +198,9 @@ def _shapes(text: str) -> tuple[Shape, ...]:
 
 def to_report(usage: UsageReport, facts: Facts) -> MemoryReport:
     """The report of a usage report alone: exact totals, rows as printed, nothing about padding."""
-    spaces = []
+    spaces: list[Space] = []
     for name, total in usage.totals.items():
-        capacity = facts.capacity if name == "hbm" else None
+        capacity = facts.capacity if not spaces else None
         over = None if capacity is None else max(0, total - capacity)
         # The form of 2024 has one total for all memory spaces.
         mixed = usage.old and any(slot.space != name for slot in usage.slots)
@@ -211,7 +211,8 @@ def to_report(usage: UsageReport, facts: Facts) -> MemoryReport:
                 "outputs": _sum(usage, "output", "alias"),
                 "temps": _sum(usage, "temp"),
             }
-        spaces.append(Space(name, capacity=capacity, used=total, over=over, total=total, **kinds))
+        shown = space_name(0, facts.backend) if name == "hbm" else name
+        spaces.append(Space(shown, capacity=capacity, used=total, over=over, total=total, **kinds))
     fits = facts.fits
     if fits is None and spaces and spaces[0].over is not None:
         fits = spaces[0].over == 0
@@ -233,7 +234,7 @@ def to_report(usage: UsageReport, facts: Facts) -> MemoryReport:
         fits=fits,
         provenance="compiled",
         spaces=tuple(spaces),
-        allocations=tuple(_row(slot) for slot in usage.slots),
+        allocations=tuple(_row(slot, facts.backend) for slot in usage.slots),
         partial=True,
         truncated=facts.truncated,
         notes=tuple(notes),
@@ -246,9 +247,9 @@ def _sum(usage: UsageReport, *kinds: str) -> int | None:
     return sum(int(size) for size in found) if found and not any(size.slack for size in found) else None
 
 
-def _row(slot: Slot) -> Allocation:
+def _row(slot: Slot, backend: Backend | None) -> Allocation:
     return Allocation(
-        space=slot.space,
+        space=space_name(0, backend) if slot.space == "hbm" else slot.space,
         kind=slot.kind,
         bytes=slot.bytes,
         reported_bytes=slot.bytes,

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlamem.show import escape, words
-from xlamem.show.layout import Column, Line, Span, cells, table, widest
+from xlamem.show.layout import Cell, Column, Line, Span, cells, table, widest
 from xlamem.show.rows import axis_texts
 
 if TYPE_CHECKING:
     from xlamem.report import Allocation, MemoryReport
-
-Cell = list[list[Span]]
 
 _GAP = 2
 _WIDEST_SHAPE = 60

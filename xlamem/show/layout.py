@@ -12,6 +12,8 @@ from typing import NamedTuple
 #: A run of text in one style: a style is words as rich has them, "bold red", or empty.
 Span = tuple[str, str]
 Line = list[Span]
+#: What stands in a table: paragraphs of spans.
+Cell = list[list[Span]]
 
 
 class Column(NamedTuple):
@@ -44,7 +46,9 @@ def wrap(spans: Sequence[Span], width: int, first: str = "", others: str | None 
     whole = "".join(text for text, _ in spans)
     lead = first
     others = " " * cells(first) if others is None else others
-    for start, end in _breaks(whole, max(width - cells(first), 10)):
+    indent = max(cells(first), cells(others))
+    # Beside an indent some room must remain, whatever the width.
+    for start, end in _breaks(whole, max(width - indent, 10 if indent else 1)):
         yield [(lead, ""), *_cut(spans, start, end)]
         lead = others
 
@@ -88,9 +92,7 @@ def _cut(spans: Sequence[Span], start: int, end: int) -> Iterator[Span]:
         offset += len(text)
 
 
-def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[Sequence[Sequence[Span]]]], *, indent: int = 0
-) -> Iterator[Line]:
+def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> Iterator[Line]:
     """A table without rules, two spaces between columns; a cell is a list of paragraphs of spans.
 
     Heads are shown if any column has one.
@@ -101,7 +103,7 @@ def table(
         yield from _row(columns, row, indent)
 
 
-def _row(columns: Sequence[Column], row: Sequence[Sequence[Sequence[Span]]], indent: int) -> Iterator[Line]:
+def _row(columns: Sequence[Column], row: Sequence[Cell], indent: int) -> Iterator[Line]:
     laid_out = [
         [line for paragraph in cell for line in wrap(paragraph, column.width)]
         for column, cell in zip(columns, row, strict=True)

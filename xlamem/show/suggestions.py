@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlamem.show import escape, pieces, words
+from xlamem.show.layout import wrap
 
 if TYPE_CHECKING:
     from xlamem.finding import Advice, Explanation
@@ -25,11 +26,12 @@ def lines(explanation: Explanation, *, width: int, everything: bool) -> Iterator
     groups, hidden = select(explanation, everything=everything)
     ranks = {index: rank for rank, index in enumerate(words.ranked(explanation.report), 1)}
     for about, group in groups.items():
-        yield _about(explanation.report, about, ranks)
+        yield from wrap(_about(explanation.report, about, ranks), width, "  ", "      ")
         for advice in group:
             yield from block(advice, width=width, indent=4)
     if hidden:
-        yield [(f"  {words.count(hidden, 'more suggestion')} not shown; --all shows all", "dim")]
+        more = f"{words.count(hidden, 'more suggestion')} not shown; --all shows all"
+        yield from pieces.paragraph(more, width, style="dim", indent=2)
 
 
 def select(explanation: Explanation, *, everything: bool) -> tuple[dict[int | None, list[Advice]], int]:
@@ -57,10 +59,10 @@ def block(advice: Advice, *, width: int, indent: int) -> Iterator[Line]:
 
 def _about(report: MemoryReport, about: int | None, ranks: dict[int, int]) -> Line:
     if about is None or about not in ranks:
-        return [("  the whole program", "dim")]
+        return [("the whole program", "dim")]
     allocation = report.allocations[about]
     what = words.holder(allocation) if allocation.shape is None else str(allocation.shape)
     return [
-        (f"  #{ranks[about]}", "bold"),
+        (f"#{ranks[about]}", "bold"),
         (f" {escape.visible(what)}, {words.size(allocation.bytes)}", "dim"),
     ]

@@ -21,6 +21,9 @@ TOP = 20
 #: How many lines that nobody understood are shown.
 _UNPARSED = 5
 
+#: How many chips that fit, and that do not, are named.
+_CHIPS = 6
+
 _HOW_KNOWN = {"reported": "as reported", "estimated": "estimated, where nothing is padded"}
 
 _HEADLINE_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold green"}
@@ -58,9 +61,10 @@ def lines(
     rest = explanations[len(full) :]
     if rest:
         yield BLANK
-        yield title("Also in the input", f"{words.count(len(rest), 'report')}; --all shows all in full")
+        count = words.count(len(rest), "report")
+        yield from wrap(title("Also in the input", f"{count}; --all shows all in full"), width)
         for explanation in rest:
-            yield from bullet(f"{_where(explanation.report)}{explanation.headline}", width)
+            yield from bullet(f"{_where(explanation.report, full[0].report)}{explanation.headline}", width)
 
 
 def _one(explanation: Explanation, width: int, top: int, everything: bool) -> Iterator[Line]:
@@ -91,7 +95,7 @@ def _sections(explanation: Explanation, width: int, top: int, everything: bool) 
     if explanation.advice:
         yield suggestions.lines(explanation, width=width, everything=everything)
     if explanation.fits:
-        yield _fits(explanation.fits, width)
+        yield _fits(explanation.fits, width, everything)
     if explanation.checks or report.unparsed or report.notes:
         yield _small_print(explanation, width, everything)
 
@@ -104,7 +108,7 @@ def _findings(explanation: Explanation, width: int) -> Iterator[Line]:
 
 def _spaces(report: MemoryReport, width: int) -> Iterator[Line]:
     first, *others = report.spaces
-    yield title(totals.heading(report, first))
+    yield from wrap(title(totals.heading(report, first)), width)
     facts = totals.totals(report, first)
     facts += [(escape.visible(s.name), "", text) for s in others if (text := totals.in_a_line(s))]
     names = min(widest(label for label, _, _ in facts), 24)
@@ -133,24 +137,37 @@ def _holders(report: MemoryReport, width: int, top: int) -> Iterator[Line]:
         yield from paragraph(text, width, style="dim", indent=2)
 
 
-def _fits(fits: Sequence[Fit], width: int) -> Iterator[Line]:
-    """The chips, smallest first, grouped by what would be needed on them and how well that is known."""
+def _fits(fits: Sequence[Fit], width: int, everything: bool) -> Iterator[Line]:
+    """The chips, by what would be needed on them and how well that is known."""
     yield title("Where it would fit")
     groups: dict[tuple[int, str], list[Fit]] = {}
     for fit in fits:
         groups.setdefault((int(fit.needed), fit.provenance), []).append(fit)
     for (needed, provenance), group in groups.items():
         group.sort(key=lambda fit: int(fit.capacity))
-        fitting = ", ".join(_chip(fit) for fit in group if fit.fits)
-        failing = ", ".join(_chip(fit) for fit in group if not fit.fits)
         spans: list[Span] = [
             (words.size(needed), "bold"),
             (f", {_HOW_KNOWN.get(provenance, provenance)}: ", ""),
-            (f"fits {fitting}" if fitting else "fits none of these", "green" if fitting else ""),
+            *_chips([fit for fit in group if fit.fits], [fit for fit in group if not fit.fits], everything),
         ]
-        if failing:
-            spans.append((f"; {'not' if fitting else 'too small:'} {failing}", ""))
         yield from wrap(spans, width, "  - ")
+
+
+def _chips(fitting: list[Fit], failing: list[Fit], everything: bool) -> Iterator[Span]:
+    """Which chips it fits and which not, both smallest first; those next to the border matter most."""
+    most = max(len(fitting), len(failing)) if everything else _CHIPS
+    if not failing and not everything:
+        yield f"fits all {len(fitting)}, from {_chip(fitting[0])} on", "green"
+        return
+    if not fitting and not everything:
+        yield f"fits none of {len(failing)}, not even {_chip(failing[-1])}", ""
+        return
+    if fitting:
+        rest = f" and {len(fitting) - most} larger" if len(fitting) > most else ""
+        yield f"fits {', '.join(map(_chip, fitting[:most]))}{rest}", "green"
+    if failing:
+        rest = f" and {len(failing) - most} smaller" if len(failing) > most else ""
+        yield f"{'; ' if fitting else ''}not {', '.join(map(_chip, failing[-most:]))}{rest}", ""
 
 
 def _chip(fit: Fit) -> str:
@@ -182,8 +199,10 @@ def _small_print(explanation: Explanation, width: int, everything: bool) -> Iter
             yield [(f"  and {len(report.unparsed) - len(shown)} more", "dim")]
 
 
-def _where(report: MemoryReport) -> str:
-    place = "" if report.source.name == "-" else report.source.name
-    if report.source.line is not None:
-        return f"{place}:{report.source.line}: " if place else f"line {report.source.line}: "
-    return f"{place}: " if place else ""
+def _where(report: MemoryReport, first: MemoryReport) -> str:
+    """Where a report stands: its line, and its file if that is another than the first one's."""
+    file = "" if report.source.name == first.source.name else report.source.name
+    line = report.source.line
+    if line is None:
+        return f"{file}: " if file else ""
+    return f"{file}:{line}: " if file else f"line {line}: "

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xlamem.show import suggestions, tile, words
-from xlamem.show.layout import Column, Line, Span, table, widest, wrap
+from xlamem.show.layout import Cell, Column, Line, table, widest, wrap
 from xlamem.show.pieces import BLANK, bullet, paragraph, title
 from xlamem.show.rows import axis_texts
 
@@ -54,7 +54,7 @@ def _elements(one: Tile, width: int) -> Iterator[Line]:
     table_size = words.size(one.shape.padded_bytes_on(one.target))
     yield BLANK
     yield from wrap(title("Its arrays", f"the tuple's own table of pointers takes {table_size} more"), width)
-    rows: list[list[list[list[Span]]]] = [
+    rows: list[list[Cell]] = [
         [
             [[(words.size(size), "bold")]],
             [[(str(leaf), "cyan")], *([(reason, "yellow")] for reason in axis_texts(leaf))],
@@ -84,7 +84,7 @@ def _orders(one: Tile, width: int) -> Iterator[Line]:
         Column("", ratios, right=True),
         Column("", width - sizes - ratios - 6),
     ]
-    rows: list[list[list[list[Span]]]] = [
+    rows: list[list[Cell]] = [
         [
             [[(words.size(order.padded_bytes), "bold")]],
             [[(words.times(order.expansion), "")]],

@@ -1,0 +1,58 @@
+"""``xlamem diff``: what grew, what is new and what is gone between two reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from xlamem.commands.exits import DOES_NOT_FIT, OK
+from xlamem.commands.options import Output, output_options
+from xlamem.commands.parameters import SizeType, TargetType
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_EPILOG = """\b
+Examples:
+  xlamem diff before.log after.log
+  xlamem diff dump_main/ dump_branch/ --budget 14G      exit code 3 if the second needs more
+  xlamem diff old.hlo.pb new.hlo.pb -f json | jq '.changes[0]'
+"""
+
+
+@click.command("diff", epilog=_EPILOG)
+@click.argument("before", type=click.Path(allow_dash=True))
+@click.argument("after", type=click.Path(allow_dash=True))
+@click.option("--target", type=TargetType(), metavar="CHIP", help="The chip, if the inputs do not tell.")
+@click.option("--hbm", type=SizeType(), metavar="SIZE", help="The device's memory, if not the reports': 16G.")
+@click.option("--budget", type=SizeType(), metavar="SIZE", help="What AFTER may use.")
+@output_options
+def command(
+    before: str, after: str, target: str | None, hbm: int | None, budget: int | None, output: Output
+) -> None:
+    """Compare two reports: logs, dump folders, modules, in any form and not necessarily the same.
+
+    Of an input with several reports the most important one counts. The exit code is 3 if AFTER does not fit or is
+    over the budget.
+    """
+    from xlamem.analysis.diff import diff
+    from xlamem.readers import read
+    from xlamem.show import diff as shown
+
+    found = diff(read(before, target=target, hbm=hbm), read(after, target=target, hbm=hbm))
+
+    def draw(console: Console) -> None:
+        for line in shown.to_text(found, output.top):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    output.emit(
+        draw,
+        json=lambda: shown.to_json(found),
+        csv=lambda: shown.to_csv(found),
+        markdown=lambda: shown.to_markdown(found, output.top),
+    )
+    space = found.after.space
+    used = None if space is None else space.used
+    over = budget is not None and used is not None and int(used) > budget
+    click.get_current_context().exit(DOES_NOT_FIT if over or found.after.fits is False else OK)

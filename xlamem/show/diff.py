@@ -1,0 +1,167 @@
+"""The difference between two reports as text, JSON, CSV and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xlamem.show import csv, escape, json, markdown
+from xlamem.units import format_size
+
+if TYPE_CHECKING:
+    from xlamem.analysis.diff import Diff, RowChange
+    from xlamem.report import MemoryReport
+
+_COLUMNS = (
+    "what", "count", "before", "after", "change", "space", "kind", "op_name", "name", "shape_before", "shape_after",
+    "owner", "source_file", "source_line",
+)  # fmt: skip
+_SHOWN = ("", "before", "after", "change")
+
+
+def to_json(found: Diff) -> str:
+    """The whole difference; all sizes bytes."""
+    spaces: dict[str, dict[str, object]] = {}
+    for size in found.sizes:
+        spaces.setdefault(size.space, {})[size.name] = {
+            "before": _plain(size.before),
+            "after": _plain(size.after),
+            "change": size.change,
+        }
+    content: dict[str, object] = {
+        "before": _side(found.before),
+        "after": _side(found.after),
+        "verdict_changed": found.verdict_changed,
+        "complete": found.complete,
+        "spaces": spaces,
+        "changes": [_row(row) for row in found.rows],
+    }
+    return json.document("diff", content)
+
+
+def to_csv(found: Diff) -> str:
+    """One row a change."""
+    return csv.table(_COLUMNS, [_row(row) for row in found.rows])
+
+
+def to_text(found: Diff, top: int) -> list[str]:
+    """The lines for a terminal."""
+    lines = [_headline(found), ""]
+    sizes = [[f"{s.space} {s.name}", _size(s.before), _size(s.after), signed(s.change)] for s in _changed(found)]
+    lines += _aligned([list(_SHOWN), *sizes]) if sizes else ["No total has changed."]
+    if found.rows:
+        lines += ["", *_aligned([["", "before", "after", "change", ""], *(_shown(row) for row in found.rows[:top])])]
+    if len(found.rows) > top:
+        lines.append(f"{len(found.rows) - top} smaller changes are left out.")
+    if not found.complete:
+        lines += ["", "At least one report lists only its largest items: what is new may only have been too small."]
+    return [escape.visible(line) for line in lines]
+
+
+def to_markdown(found: Diff, top: int) -> str:
+    """For issues and pull requests."""
+    return "\n".join(_markdown(found, top)) + "\n"
+
+
+def signed(change: int | None) -> str:
+    """A change of size with its sign: "+1.00GiB", "-512B", "=" for none, "" where not known."""
+    if change is None:
+        return ""
+    return "=" if change == 0 else f"{'+' if change > 0 else '-'}{format_size(abs(change))}"
+
+
+def _markdown(found: Diff, top: int) -> Iterator[str]:
+    yield f"**{escape.markdown(_headline(found))}**"
+    yield ""
+    sizes = [
+        dict(zip(_SHOWN, (f"{s.space} {s.name}", _size(s.before), _size(s.after), signed(s.change)), strict=True))
+        for s in _changed(found)
+    ]
+    yield from markdown.table(_SHOWN, sizes, frozenset(_SHOWN[1:]))
+    if found.rows:
+        columns = ("before", "after", "change", "what")
+        yield ""
+        rows = [_shown(row) for row in found.rows[:top]]
+        records = [
+            {"before": r[1], "after": r[2], "change": r[3], "what": f"{r[0]}: {escape.markdown(r[4])}"} for r in rows
+        ]
+        yield from markdown.table(columns, records, frozenset(columns[:3]))
+
+
+def _changed(found: Diff):  # type: ignore[no-untyped-def]
+    main = found.after.space.name if found.after.space is not None else None
+    return [s for s in found.sizes if s.change or (s.space == main and s.name in ("used", "capacity"))]
+
+
+def _headline(found: Diff) -> str:
+    used = next((s for s in found.sizes if s.name == "used" and s.change is not None), None)
+    if used is None:
+        change = "The two reports have no total in common"
+    elif not used.change:
+        change = f"{used.space.upper()}: {_size(used.after)} as before"
+    else:
+        more = "more" if used.change > 0 else "less"
+        change = f"{used.space.upper()}: {format_size(abs(used.change))} {more} ({_size(used.before)} -> {_size(used.after)})"
+    if found.verdict_changed:
+        change += "; it fits now" if found.after.fits else "; it fitted before and no longer does"
+    elif found.after.fits is False:
+        change += "; it does not fit, before and after" if found.before.fits is False else "; it does not fit"
+    return change
+
+
+def _shown(row: RowChange) -> list[str]:
+    a = row.row
+    shapes = [str(x.shape) for x in (row.old, row.new) if x is not None and x.shape is not None]
+    shape = " -> ".join(dict.fromkeys(shapes))
+    what = f"{a.op_name or a.label or a.name or a.kind}  {shape}"
+    times = f"{row.count}x " if row.count > 1 else ""
+    before = format_size(row.before) if row.old is not None else ""
+    after = format_size(row.after) if row.new is not None else ""
+    return [row.what, before, after, signed(row.change), f"{times}{what}"]
+
+
+def _row(row: RowChange) -> dict[str, object]:
+    a = row.row
+    return {
+        "what": row.what,
+        "count": row.count,
+        "before": row.before,
+        "after": row.after,
+        "change": row.change,
+        "space": a.space,
+        "kind": a.kind,
+        "op_name": a.op_name,
+        "name": a.name,
+        "shape_before": None if row.old is None or row.old.shape is None else str(row.old.shape),
+        "shape_after": None if row.new is None or row.new.shape is None else str(row.new.shape),
+        "owner": a.owner,
+        "source_file": a.source_file,
+        "source_line": a.source_line,
+    }
+
+
+def _side(report: MemoryReport) -> dict[str, object]:
+    return {
+        "source": {"name": report.source.name, "format": report.source.format},
+        "program": report.program,
+        "target": None if report.target is None else report.target.name,
+        "fits": report.fits,
+        "provenance": report.provenance,
+    }
+
+
+def _plain(size: int | None) -> int | None:
+    return None if size is None else int(size)
+
+
+def _size(size: int | None) -> str:
+    return "?" if size is None else format_size(int(size))
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Rows as columns: the first to the left, figures to the right, a last column of text as it is."""
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in (1, 2, 3)), *row[4:]]).rstrip()
+        for row in rows
+    ]
