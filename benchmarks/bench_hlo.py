@@ -13,6 +13,8 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 from xlamem.readers import hlo_text
@@ -41,7 +43,12 @@ def rows(text: str) -> int:
     for computation in module.computations.values():
         for i in computation.instructions:
             count += 1
-            cells += i.shape is not None and i.bytes is not None and i.op_name is not None and i.source_line is not None
+            cells += (
+                i.shape is not None
+                and i.bytes is not None
+                and i.op_name is not None
+                and i.source_line is not None
+            )
     assert cells
     return count
 
@@ -72,12 +79,13 @@ def main() -> None:
         out(f"jaxlib   {min(theirs):.3f} s   ({min(theirs) / min(ours):.2f} times as long)\n")
 
 
-def _jaxlib_parser():  # type: ignore[no-untyped-def]
+def _jaxlib_parser() -> Callable[[str], object] | None:
     try:
-        from jaxlib import _hlo
+        hlo = import_module("jaxlib._hlo")
     except ImportError:
         return None
-    return _hlo.hlo_module_from_text
+    parse: Callable[[str], object] = hlo.hlo_module_from_text
+    return parse
 
 
 if __name__ == "__main__":

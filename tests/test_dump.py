@@ -244,7 +244,10 @@ def test_mixed_compiles_are_noticed(tmp_path: Path) -> None:
     shutil.copy(path, tmp_path / f"{prefix}-buffer-assignment.txt")
     (report,) = read_dump(tmp_path)
     notes = "\n".join(report.notes)
-    assert "the memory usage report says 1.00GiB (1073741824 B), the buffer assignment adds up to 5.03GiB" in notes
+    assert (
+        "the memory usage report says 1.00GiB (1073741824 B), the buffer assignment adds up to 5.03GiB"
+        in notes
+    )
     assert "are not in the HLO module: the files are of two compiles" in notes
 
 
@@ -288,7 +291,9 @@ def test_each_file_alone_narrows_the_answer() -> None:
         seen[path.name.split("optimizations")[-1]] = report
     assert seen.pop("module_0000.jit_loss.cl_933746096.target_arguments.txt") is None
     told = {
-        name: (r.provenance, r.space.total, bool(r.timelines)) for name, r in seen.items() if r is not None and r.space
+        name: (r.provenance, r.space.total, bool(r.timelines))
+        for name, r in seen.items()
+        if r is not None and r.space
     }
     assert told["-buffer-assignment.txt"] == ("compiled", 5403568640, False)
     assert told[".hlo.pb"] == ("compiled", 5403568640, True)

@@ -10,7 +10,8 @@ from xlamem.report import LayoutCopy, MemoryReport
 
 @dataclass(frozen=True, slots=True)
 class PaddedAxis:
-    """One way of padding: ``before`` elements take ``after``, and ``why`` (:class:`xlamem.shape.AxisPadding`).
+    """One way of padding: ``before`` elements take ``after``; for ``why`` see
+    :class:`xlamem.shape.AxisPadding`.
 
     ``bytes`` of padding at the peak that this axis costs, in ``count`` values.
     """

@@ -136,13 +136,17 @@ def _rows(changes: list[tuple[Allocation | None, Allocation | None]]) -> tuple[R
             named = new or old
             assert named is not None
             shapes = tuple(None if a is None else str(a.shape) for a in (old, new))
-            groups[named.space, _kind(named), named.op_name or named.name, shapes, before, after].append((old, new))
+            groups[named.space, _kind(named), named.op_name or named.name, shapes, before, after].append(
+                (old, new)
+            )
     rows = []
     for pairs in groups.values():
         old, new = pairs[0]
         before = sum(int(o.bytes) for o, _ in pairs if o is not None)
         after = sum(int(n.bytes) for _, n in pairs if n is not None)
-        what: What = "new" if old is None else "gone" if new is None else "grown" if after > before else "shrunk"
+        what: What = (
+            "new" if old is None else "gone" if new is None else "grown" if after > before else "shrunk"
+        )
         rows.append(RowChange(what, before, after, len(pairs), old, new))
     return tuple(sorted(rows, key=lambda row: (-abs(row.change), row.what)))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where a value lies: ``offset`` and ``bytes`` in its allocation, ``unpadded`` of those bytes its data."""
+    """Where a value lies: ``offset`` and ``bytes`` in its allocation, ``unpadded`` of them are data."""
 
     offset: int
     bytes: int

@@ -35,10 +35,15 @@ OWNERS = {
     "workspace": "exact",
 }
 
-_OPTIMIZER = re.compile(r"opt(?:im\w*)?(?:_?state\w*)?|mu|nu|m|v|moment\w*|momentum\w*|velocity|adam\w*|trace", re.I)
-_PARAMETERS = re.compile(r"\w*(?:params?|parameters?|weights?|ws|vars|variables?|kernel|embedding)\w*|model|w|b", re.I)
+_OPTIMIZER = re.compile(
+    r"opt(?:im\w*)?(?:_?state\w*)?|mu|nu|m|v|moment\w*|momentum\w*|velocity|adam\w*|trace", re.I
+)
+_PARAMETERS = re.compile(
+    r"\w*(?:params?|parameters?|weights?|ws|vars|variables?|kernel|embedding)\w*|model|w|b", re.I
+)
 _BATCH = re.compile(
-    r"\w*(?:batch|inputs?|labels?|targets?|tokens?|images?|mask|data|segment_ids|positions?)\w*|xs?|ys?|rng|key", re.I
+    r"\w*(?:batch|inputs?|labels?|targets?|tokens?|images?|mask|data|segment_ids|positions?)\w*|xs?|ys?|rng|key",
+    re.I,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _REMAT = re.compile(r"\.remat\d*(?:\.|$)|remat_uncompressed|remat_compressed")
@@ -73,7 +78,7 @@ def temp_owner(
     backward: list[int],
     is_layout_copy: bool,
 ) -> str:
-    """Whose a temporary value is. ``span`` is from where to where its memory is needed, ``backward`` as above."""
+    """Whose a temporary value is. ``span`` is the time its memory is needed, ``backward`` as above."""
     if _REMAT.search(name):
         return "rematerialized"
     if is_layout_copy:
@@ -101,7 +106,7 @@ class Node:
 
 
 def by_owner(report: MemoryReport, space: str | None = None) -> Node:
-    """The peak by owner, then by the user's names: argument paths for arguments, op_name scopes for the rest."""
+    """The peak by owner, then by the user's names: paths of arguments, op_name scopes of the rest."""
     return _tree(report, space, lambda a: (a.owner or a.kind, *_path(a)))
 
 

@@ -85,7 +85,7 @@ def _profile(buffers: Iterable[Buffer], length: int) -> list[tuple[int, int]]:
 
 
 def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
-    """``allocation`` with ``at_peak`` set on it and its buffers, and on a heap how much of it is padding there."""
+    """``allocation`` with ``at_peak`` on it and its buffers, and of a heap how much is padding there."""
     if found is None:
         return allocation
     at = found.peak_at
@@ -94,9 +94,7 @@ def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
         # Held for the whole run, whichever value is in it at the moment.
         return replace(allocation, buffers=buffers, at_peak=True)
     padding = sum(e.bytes - e.unpadded for e in representatives([extent(b) for b in buffers if b.at_peak]))
-    return replace(
-        allocation, buffers=buffers, at_peak=True, unpadded_bytes=int(allocation.bytes) - padding
-    )
+    return replace(allocation, buffers=buffers, at_peak=True, unpadded_bytes=int(allocation.bytes) - padding)
 
 
 def _at(b: Buffer, position: int) -> Buffer:
@@ -109,7 +107,7 @@ def _at(b: Buffer, position: int) -> Buffer:
 
 
 def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline | None) -> Space:
-    """``space`` with its peak, and of its temporaries what is padding and what is fragmentation, at the peak."""
+    """``space`` with its peak, and what is padding and fragmentation of its temporaries there."""
     if found is None:
         return space
     here = [a for a in allocations if a.space == space.name and not is_heap(a)]
@@ -126,11 +124,11 @@ def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline
 
 
 def alive_at_peak(report: MemoryReport, space: str | None = None) -> tuple[Allocation, ...]:
-    """What is alive at the peak, largest first: one row for each value of a heap, one for each other allocation.
+    """What is alive at the peak, largest first: a row for each value of a heap and for each other allocation.
 
-    Values that share bytes are represented by the largest of them, so the rows add up to the peak (values that
-    overlap only in part are left out; none are, in the dumps seen). Without a timeline, the allocations
-    as they are. ``space`` is the report's own unless another is asked for.
+    Values that share bytes are represented by the largest of them, so the rows add up to the peak. (Those
+    that overlap in part only are left out; there are none in the dumps seen.) Without a timeline, the
+    allocations as they are. ``space`` is the report's own unless another is asked for.
     """
     rows: list[Allocation] = []
     for allocation in report.in_space(space or main_space(report)):
@@ -139,7 +137,7 @@ def alive_at_peak(report: MemoryReport, space: str | None = None) -> tuple[Alloc
         if not is_heap(allocation) or all(b.at_peak is None for b in allocation.buffers):
             rows.append(allocation)
             continue
-        at = {}
+        at: dict[Extent, Buffer] = {}
         for buffer in allocation.buffers:
             if buffer.at_peak:
                 # Of several in the same bytes the first with a name of the user's says most.

@@ -8,10 +8,13 @@ import click
 
 from xlamem.commands.exits import DOES_NOT_FIT, OK
 from xlamem.commands.options import Output, output_options
-from xlamem.commands.parameters import SizeType, TargetType
+from xlamem.commands.parameters import size
+from xlamem.commands.parameters import target as to_target
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterator
+
+    from xlamem.show.layout import Line
 
 _EPILOG = """\b
 Examples:
@@ -24,17 +27,17 @@ Examples:
 @click.command("diff", epilog=_EPILOG)
 @click.argument("before", type=click.Path(allow_dash=True))
 @click.argument("after", type=click.Path(allow_dash=True))
-@click.option("--target", type=TargetType(), metavar="CHIP", help="The chip, if the inputs do not tell.")
-@click.option("--hbm", type=SizeType(), metavar="SIZE", help="The device's memory, if not the reports': 16G.")
-@click.option("--budget", type=SizeType(), metavar="SIZE", help="What AFTER may use.")
+@click.option("--target", callback=to_target, metavar="CHIP", help="The chip, if the inputs do not tell.")
+@click.option("--hbm", callback=size, metavar="SIZE", help="The device's memory, if not the reports': 16G.")
+@click.option("--budget", callback=size, metavar="SIZE", help="What AFTER may use.")
 @output_options
 def command(
     before: str, after: str, target: str | None, hbm: int | None, budget: int | None, output: Output
 ) -> None:
     """Compare two reports: logs, dump folders, modules, in any form and not necessarily the same.
 
-    Of an input with several reports the most important one counts. The exit code is 3 if AFTER does not fit or is
-    over the budget.
+    Of an input with several reports the most important one counts. The exit code is 3 if AFTER does not fit
+    or is over the budget.
     """
     from xlamem.analysis.diff import diff
     from xlamem.readers import read
@@ -42,12 +45,11 @@ def command(
 
     found = diff(read(before, target=target, hbm=hbm), read(after, target=target, hbm=hbm))
 
-    def draw(console: Console) -> None:
-        for line in shown.to_text(found, output.top):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def text(width: int) -> Iterator[Line]:
+        return shown.lines(found, width, output.top)
 
     output.emit(
-        draw,
+        text,
         json=lambda: shown.to_json(found),
         csv=lambda: shown.to_csv(found),
         markdown=lambda: shown.to_markdown(found, output.top),

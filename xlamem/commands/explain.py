@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,6 +13,7 @@ from xlamem.commands.group import fail
 from xlamem.commands.options import Output, output_options
 from xlamem.commands.parameters import size
 from xlamem.commands.parameters import target as to_target
+from xlamem.commands.progress import progress_of
 from xlamem.errors import InputError, NotAReportError
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ Examples:
   xlamem explain oom.log --hbm 16G             another capacity than the report's
   xlamem explain oom.log -f json | jq '.reports[0].spaces.hbm.over'
   xlamem explain oom.log -o oom.md             to paste into an issue
+  xlamem explain logs/ -f csv --per failure    a row for each failure of many runs
+  xlamem explain --last                        what libtpu logged last on this host
+  xlamem explain train.log --follow            a log that is still growing
+  xlamem explain DUMP_DIR --module jit_step    one program of an XLA dump
 """
 
 _SEVERITIES = ("error", "warning", "info")
@@ -39,19 +44,47 @@ _SEVERITIES = ("error", "warning", "info")
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...", type=click.Path(allow_dash=True))
 @click.option("--target", callback=to_target, metavar="CHIP", help="The chip, if the log does not tell.")
 @click.option("--hbm", callback=size, metavar="SIZE", help="The device's memory, if not the report's: 16G.")
+@click.option("--module", metavar="NAME", help="Of a dump folder, the programs with this in their name.")
 @click.option("--all", "everything", is_flag=True, help="Every report, suggestion and check.")
+@click.option("--last", is_flag=True, help="Start from libtpu's own logs (TPU_LOG_DIR, or tpu_logs).")
+@click.option("--follow", is_flag=True, help="Wait for more of a log that grows, until Ctrl-C.")
+@click.option(
+    "--per",
+    type=click.Choice(("allocation", "failure")),
+    help="What a row of CSV is: a failure if there are several logs, otherwise an allocation.",
+)
 @output_options
 def command(
-    sources: tuple[str, ...], target: str | None, hbm: int | None, everything: bool, output: Output
+    sources: tuple[str, ...],
+    target: str | None,
+    hbm: int | None,
+    module: str | None,
+    everything: bool,
+    last: bool,
+    follow: bool,
+    per: str | None,
+    output: Output,
 ) -> None:
     """Say what ran out of memory, who holds it, how much is padding, and what to change.
 
-    SOURCE is a log with whatever else is in it; - is standard input, which is also read if no SOURCE is given
-    and something is piped in. The first line of the answer is the answer.
+    SOURCE is a log with whatever else is in it, compressed or not, a folder of logs, an XLA dump folder or a
+    file of one; - is standard input, which is also read if no SOURCE is given and something is piped in. The
+    first line of the answer is the answer.
     """
-    reports, status = _read(sources or _piped(), target, hbm)
+    options = _Reading(target, hbm, module)
+    if last and (sources or follow):
+        raise click.UsageError("--last reads libtpu's own logs; name no SOURCE with it")
+    if follow:
+        _follow(sources, options, output, everything)
+        return
+    if last:
+        from xlamem.readers.tpu_logs import read_last
+
+        reports, status = read_last(), OK
+    else:
+        reports, status = _read(sources or _piped(), options)
     if reports:
-        _show(reports, output, everything)
+        _show(reports, output, everything, per)
         # An input that could not be read counts more than what the others say.
         status = status or _verdict(reports)
     click.get_current_context().exit(status)
@@ -63,7 +96,15 @@ def _piped() -> tuple[str, ...]:
     return ("-",)
 
 
-def _read(sources: tuple[str, ...], target: str | None, hbm: int | None) -> tuple[list[MemoryReport], int]:
+class _Reading(NamedTuple):
+    """What the user knows better than the input."""
+
+    target: str | None
+    hbm: int | None
+    module: str | None
+
+
+def _read(sources: tuple[str, ...], options: _Reading) -> tuple[list[MemoryReport], int]:
     """The reports of all ``sources``, the most serious first, and the exit code so far."""
     from xlamem.readers import read_all
 
@@ -72,7 +113,9 @@ def _read(sources: tuple[str, ...], target: str | None, hbm: int | None) -> tupl
     without = 0
     for source in dict.fromkeys(sources):
         try:
-            reports += read_all(_named(source), target=target, hbm=hbm)
+            with progress_of(source) as progress:
+                found = read_all(_named(source), **options._asdict(), progress=progress)
+            reports += _completed(found, source)
         except NotAReportError as error:
             fail(error)
             without += 1
@@ -85,6 +128,32 @@ def _read(sources: tuple[str, ...], target: str | None, hbm: int | None) -> tupl
     # Stable: within an input the reader knows best.
     reports.sort(key=lambda report: _SEVERITIES.index(report.severity))
     return reports, status
+
+
+def _completed(reports: list[MemoryReport], source: str) -> list[MemoryReport]:
+    """``reports`` with what libtpu's own logs know of them, where those are on this machine."""
+    if all(report.allocations or report.backend != "tpu" for report in reports):
+        return reports
+    from time import time
+
+    from xlamem.readers.tpu_logs import complete
+
+    written = os.path.getmtime(source) if os.path.exists(source) else time()
+    return [complete(report, written) for report in reports]
+
+
+def _follow(sources: tuple[str, ...], options: _Reading, output: Output, everything: bool) -> None:
+    if len(sources) != 1 or sources[0] == "-" or os.path.isdir(sources[0]):
+        raise click.UsageError("--follow needs one file; a pipe is read to its end anyway")
+    from xlamem.readers.follow import follow
+
+    status = OK
+    try:
+        for report in follow(sources[0], target=options.target, hbm=options.hbm):
+            _show([report], output, everything, "failure")
+            status = max(status, _verdict([report]))
+    except KeyboardInterrupt:
+        click.get_current_context().exit(status)
 
 
 def _named(source: str) -> str | os.PathLike[str]:
@@ -101,7 +170,7 @@ def _verdict(reports: list[MemoryReport]) -> int:
     return DOES_NOT_FIT if failed else OK
 
 
-def _show(reports: list[MemoryReport], output: Output, everything: bool) -> None:
+def _show(reports: list[MemoryReport], output: Output, everything: bool, per: str | None) -> None:
     from xlamem.explanation import explain
 
     explanations = [explain(report) for report in reports]
@@ -117,9 +186,10 @@ def _show(reports: list[MemoryReport], output: Output, everything: bool) -> None
         return to_json(explanations)
 
     def csv() -> str:
-        from xlamem.show.csv import to_csv
+        from xlamem.show.csv import to_csv, to_failures_csv
 
-        return to_csv(explanations)
+        several = len({report.source.name for report in reports}) > 1
+        return to_failures_csv(explanations) if (per or several and "failure") == "failure" else to_csv(explanations)
 
     def markdown() -> str:
         from xlamem.show.markdown import to_markdown

@@ -1,90 +1,100 @@
 """Reading: whatever XLA said about memory becomes :class:`~xlamem.report.MemoryReport`.
 
-:func:`read_all` opens the input, finds out what it is and hands it to the module of that form. A new form
-is a new module here and one line in this one.
+:func:`read_all` finds out what the input is: a folder of a dump or of logs, one file of a dump, or a log, and
+hands it to the module for that.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
-from typing import IO
 
 from xlamem.errors import NotAReportError
-from xlamem.readers.input import Input, open_input
-from xlamem.readers.lines import normalise, wrap_width
-from xlamem.readers.merge import merge
-from xlamem.readers.tpu_oom import read_tpu_oom
+from xlamem.readers.input import Input, Progress, Source, open_input
 from xlamem.report import MemoryReport, Space, Target
 
 __all__ = ["read", "read_all"]
 
-_LOOKED_FOR = (
-    "looked for a TPU out-of-memory report ('Ran out of memory in memory space', 'Total hbm usage', "
-    "'Program hbm requirement', 'Largest program allocations')"
+# How the text files of a dump begin. Its binary ones hold a NUL, which no log does.
+_DUMPED = re.compile(
+    rb"\s*(?:HloModule |BufferAssignment:|HloLiveRange|InstructionSequence|Memory Space:|Total bytes used:)"
 )
 
 
 def read(
-    source: str | os.PathLike[str] | IO[str] | IO[bytes],
-    *,
-    target: str | None = None,
-    hbm: int | None = None,
+    source: Source, *, target: str | None = None, hbm: int | None = None, module: str | None = None
 ) -> MemoryReport:
     """The most important memory report of ``source``: what stopped the run. See :func:`read_all`."""
-    return read_all(source, target=target, hbm=hbm)[0]
+    return read_all(source, target=target, hbm=hbm, module=module)[0]
 
 
 def read_all(
-    source: str | os.PathLike[str] | IO[str] | IO[bytes],
+    source: Source,
     *,
     target: str | None = None,
     hbm: int | None = None,
+    module: str | None = None,
+    progress: Progress | None = None,
 ) -> list[MemoryReport]:
     """Every memory report of ``source``, each once, the one that stopped the run first.
 
     Args:
-        source: a path, ``"-"`` for standard input, an open file, or text (a string with a line end in it).
+        source: a log, compressed or not, a dump folder, a file of one, or a folder of logs: a path, ``"-"`` for
+            standard input, an open file, or text (a string with a line end in it).
         target: the chip, where the reader knows better than what the report's capacity suggests.
         hbm: the capacity of the device memory in bytes, likewise.
+        module: in a dump folder, which programs: a name or a part of one.
+        progress: called while a large file is read, with the bytes so far and in all (0: not known).
 
     Raises:
-        NotReadableError: there is no such file, or it cannot be read as text.
+        NotReadableError: there is no such file, or it can be neither read nor decoded.
         NotAReportError: nothing in it is a memory report.
         UnknownTargetError: ``target`` is no chip.
     """
-    opened = open_input(source)
-    reports = _read_text(opened)
-    if not reports:
-        raise NotAReportError(f"{opened.name}: no memory report in {opened.size_text}; {_LOOKED_FOR}")
-    return [_override(report, target, hbm) for report in merge(reports)]
+    if isinstance(source, str | os.PathLike) and "\n" not in str(source) and os.path.isdir(source):
+        from xlamem.readers.folder import read_folder
+
+        reports = read_folder(os.fspath(source), module)
+    else:
+        reports = _read_file(open_input(source, progress))
+    return [_override(report, target, hbm) for report in reports]
 
 
-def _read_text(opened: Input) -> list[MemoryReport]:
-    reports = list(read_tpu_oom(normalise(opened.text), opened.name))
-    width = wrap_width(opened.text)
-    if width is not None:
-        # Perhaps the text was broken at a fixed width; believe that only if more is understood then.
-        again = list(read_tpu_oom(normalise(opened.text, width=width), opened.name))
-        if _understood(again) > _understood(reports):
-            return again
-    return reports
+def _read_file(opened: Input) -> list[MemoryReport]:
+    try:
+        if b"\0" in opened.head or opened.name.endswith(".pb") or _DUMPED.match(opened.head):
+            from xlamem.readers.dump import read_bytes
+
+            data = opened.read()
+            report = read_bytes(opened.name, data)
+            if report is not None:
+                return [report]
+            opened = Input.of_bytes(opened.name, data)
+        from xlamem.readers.log import read_log
+        from xlamem.readers.merge import merge
+
+        reports = merge(list(read_log(opened)))
+        if not reports:
+            raise NotAReportError(_nothing_in(opened))
+        if opened.damage.text:
+            note = f"{opened.name}: {opened.damage.text}; what follows was not read"
+            reports = [replace(report, notes=(*report.notes, note)) for report in reports]
+        return reports
+    finally:
+        opened.close()
 
 
-def _understood(reports: list[MemoryReport]) -> int:
-    """How much of the text made sense: facts found less lines not understood.
+def _nothing_in(opened: Input) -> str:
+    from xlamem.units import format_size
 
-    A report that was told in one piece is better than the same in two.
-    """
-    facts = 0
-    for report in reports:
-        facts -= 12
-        for a in report.allocations:
-            facts += 2 + (a.shape is not None) + (a.kind != "other") + len(a.label or "") // 40
-        for space in report.spaces:
-            facts += sum(value is not None for value in space.figures().values())
-        facts -= 3 * len(report.unparsed)
-    return facts
+    size = f"{format_size(opened.bytes_read)} of text" if opened.bytes_read else "an empty input"
+    damage = f" ({opened.damage.text})" if opened.damage.text else ""
+    return (
+        f"{opened.name}: no memory report in {size}{damage}; looked for what XLA, its TPU and GPU runtimes, "
+        "TensorFlow and PyTorch print when memory runs out ('RESOURCE_EXHAUSTED', 'Ran out of memory', 'Out of "
+        "memory while trying to allocate', 'Attempting to allocate' ...), for memory usage reports, HLO and dumps"
+    )
 
 
 def _override(report: MemoryReport, target: str | None, hbm: int | None) -> MemoryReport:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from xlamem.readers.sentence import FIGURE, GAP, figure
+from xlamem.readers.sentence import FIGURE, GAP, WORD, figure
 from xlamem.units import Size
 
 #: The first row too: other programs print "Stats:".
 STATS = rf"Stats:{GAP}(?=Limit:)"
 
 _ROW = re.compile(
-    rf"(?<!\w)(Limit|InUse|MaxInUse|NumAllocs|MaxAllocSize|Reserved|PeakReserved|LargestFreeBlock):{GAP}"
+    rf"{WORD}(Limit|InUse|MaxInUse|NumAllocs|MaxAllocSize|Reserved|PeakReserved|LargestFreeBlock):{GAP}"
     rf"(?:{FIGURE})?"
 )
 #: What may stand between two rows.

@@ -14,7 +14,7 @@ SPACE_NAMES = {0: "hbm", 1: "vmem", 2: "smem", 3: "cmem", 5: "host"}
 
 
 def space_name(color: int, backend: str | None = None) -> str:
-    """The memory space of a colour. 0 is the device's memory: "hbm", but "host" on a CPU. "color_6": no name is known."""
+    """The memory space of a colour: 0 is the device's own, "hbm", but "host" on a CPU; 6 has no name."""
     if color == 0 and backend == "cpu":
         return "host"
     return SPACE_NAMES.get(color, f"color_{color}")
@@ -27,7 +27,7 @@ def memory_word(space: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value in an allocation: ``name`` and ``index`` say which instruction's result, bytes and offset where.
+    """A value in an allocation: ``name`` and ``index`` say whose result, ``bytes`` and ``offset`` where.
 
     ``phi`` values are a loop's view of what was put into it: same bytes, no instruction of its own.
     """
@@ -42,7 +42,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class AssignedAllocation:
-    """One allocation of a buffer assignment. ``parameter`` is the number of the entry parameter that it holds."""
+    """One allocation of a buffer assignment. ``parameter`` is the number of the entry parameter in it."""
 
     index: int
     bytes: int

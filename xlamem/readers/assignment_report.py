@@ -116,7 +116,9 @@ class _Builder:
         if module is not None and live is not None:
             storage = Storage(module)
             together = storage.spans(live.ranges)
-            self.spans = {place: together.get(storage.find(place), span) for place, span in live.ranges.items()}
+            self.spans = {
+                place: together.get(storage.find(place), span) for place, span in live.ranges.items()
+            }
         self.unknown = 0
         self.values = 0
         self.without_range = 0
@@ -175,7 +177,9 @@ class _Builder:
         op_name = None if named is None else named.op_name
         source = instruction if instruction is not None and instruction.source_file is not None else named
         owner = None
-        if kind == "temp":
+        if kind == "temp" and value.shape is not None and value.shape.is_tuple:
+            owner = "workspace"  # a table of pointers
+        elif kind == "temp":
             owner = ownership.temp_owner(
                 value.name, op_name, self.spans.get(place), self.backward, value.name in self.layout_copies
             )
@@ -218,21 +222,24 @@ class _Builder:
         """What did not fit together."""
         notes = []
         if self.module is None:
-            notes.append("no HLO module beside the buffer assignment: values have no op_name and no source line")
+            notes.append(
+                "no HLO module beside the buffer assignment: values have no op_name and no source line"
+            )
         elif self.unknown:
             notes.append(
-                f"{self.unknown} of {self.values} values are not in the HLO module: the files are of two compiles"
+                f"{self.unknown} of {self.values} values are not in the HLO module: "
+                "the files are of two compiles"
             )
         heaps = {a.space for a in allocations if is_heap(a) and a.bytes} - {t.space for t in timelines}
         if heaps:
             notes.append(
-                f"no live ranges for the heap in {', '.join(sorted(heaps))}: there is no timeline of it, and how "
-                "much of it is padding is not known"
+                f"no live ranges for the heap in {', '.join(sorted(heaps))}: there is no timeline of it, "
+                "and how much of it is padding is not known"
             )
         elif self.without_range:
             notes.append(
-                f"{self.without_range} temporary values ({format_size(self.bytes_without_range)}) have no live range: "
-                "the timeline leaves them out"
+                f"{self.without_range} temporary values ({format_size(self.bytes_without_range)}) have no "
+                "live range: the timeline leaves them out"
             )
         return notes
 

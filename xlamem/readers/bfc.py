@@ -26,19 +26,19 @@ from itertools import islice
 from xlamem.readers.allocator_stats import STATS, read_stats
 from xlamem.readers.bfc_failure import BfcFailure, build
 from xlamem.readers.lines import Lines
-from xlamem.readers.sentence import FIGURE, GAP, SIZE, figure, sentence, whole_lines
+from xlamem.readers.sentence import FIGURE, GAP, SIZE, WORD, figure, sentence, whole_lines
 from xlamem.report import MemoryReport
 
 _TOKEN = re.compile(
     rf"""
       (?P<ranout>(?:Allocator\s+\((?P<allocator>[^()\s]{{1,80}})\)\s+r|R)an\s+out\s+of\s+memory\s+trying\s+to\s+allocate\b)
     | (?P<dump>BFCAllocator\s+dump\s+for\s+(?P<dumped>[\w.\-/:]{{1,80}}))
-    | (?P<bin>(?<!\w)Bin\s+\(\d{{1,20}}\):)
+    | (?P<bin>{WORD}Bin\s+\(\d{{1,20}}\):)
     | (?P<state>\|\s*Requested\s+Size:)
-    | (?P<binfor>(?<!\w)Bin\s+for\b)
+    | (?P<binfor>{WORD}Bin\s+for\b)
     | (?P<region>Next\s+region\s+of\s+size\b)
-    | (?P<chunk>(?<!\w)(?P<use>InUse|Free|Chunk)\s+at\s+(?:0x)?[0-9a-fA-F]{{1,16}}\s+)
-    | (?P<group>(?<![\w.])(?P<count>\d{{1,12}})\s+Chunks\s+of\s+size\s+)
+    | (?P<chunk>{WORD}(?P<use>InUse|Free|Chunk)\s+at\s+(?:0x)?[0-9a-fA-F]{{1,16}}\s+)
+    | (?P<group>(?:(?<![\w.])|(?<=\\[nrt]))(?P<count>\d{{1,12}})\s+Chunks\s+of\s+size\s+)
     | (?P<sum>Sum\s+Total\s+of\s+in-use\s+chunks:)
     | (?P<pool>(?:total_region_allocated_bytes_|Total\s+(?:bytes|size)\s+in\s+pool):)
     | (?P<stats>{STATS})

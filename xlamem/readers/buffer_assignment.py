@@ -18,9 +18,7 @@ from xlamem.readers.assigned import AssignedAllocation, Assignment, Value
 from xlamem.readers.hlo_module import shape_of
 
 _ALLOCATION = re.compile(r"allocation (\d+): size (\d+)(.*):")
-_VALUE = re.compile(
-    r"value: <\d+ ([\w.\-]+)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\): (.+)"
-)
+_VALUE = re.compile(r"value: <\d+ ([\w.\-]+)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\): (.+)")
 _COLOR = re.compile(r", color (\d+)")
 # The words of an allocation come before and after two shapes between bars; a shape holds no words of these.
 _PARAMETER = re.compile(r", parameter (\d+), shape \|.*?\| at ShapeIndex \{([\d,]*)\}")

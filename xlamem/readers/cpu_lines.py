@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 
 from xlamem.readers.lines import Lines
-from xlamem.readers.sentence import BYTES, figure, program_after, sentence, source
+from xlamem.readers.sentence import BYTES, WORD, figure, program_after, sentence, source
 from xlamem.report import MemoryReport, Space
 
 _LINE = re.compile(
-    rf"(?<![\w.])Out\s+of\s+memory\s+allocating\s+{BYTES}\.?(?!\s+(?:after\s+a\s+total|\(allocated))"
+    rf"{WORD}Out\s+of\s+memory\s+allocating\s+{BYTES}\.?(?!\s+(?:after\s+a\s+total|\(allocated))"
 )
 
 

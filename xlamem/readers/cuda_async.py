@@ -27,8 +27,10 @@ _NAME = re.compile(r"([\w.\-]{1,80}) $")
 _FREE = re.compile(r"Free\s+memory/Total\s+memory:\s*(\d{1,20})/(?:(\d{1,20})(?=[\s\\,;\"']))?")
 _STATS = re.compile(STATS)
 _HISTOGRAM = re.compile(r"Histogram\s+of\s+current\s+allocation:[^;\n]{0,200};?")
-_NEXT_HISTOGRAM = re.compile(rf"{GAP}{_HISTOGRAM.pattern}")
-_PAIR = re.compile(rf"{GAP}(?<!\d)(\d{{1,20}}), (\d{{1,12}})(?=[\s\\])")
+#: On one line the stamps of its records stand in between.
+_STAMP = r"(?:[DIWEF]\d{4}\s[\d:.]{8,20}\s+\d{1,10}\s[\w./]{1,200}:\d{1,6}\]\s)?"
+_NEXT_HISTOGRAM = re.compile(rf"{GAP}{_STAMP}{_HISTOGRAM.pattern}")
+_PAIR = re.compile(rf"{GAP}{_STAMP}(?<!\d)(\d{{1,20}}), (\d{{1,12}})(?=[\s\\])")
 #: How far behind the head its companions may stand.
 _WITHIN = 1500
 

@@ -1,7 +1,7 @@
 """Dump folders (``xla_dump_to``) and single files of them.
 
-A folder holds several programs, and of each more than one file says the same: the table of allocations is in a
-text and in a proto. Whatever is there and whole is used, the text first; a report says what was not.
+A folder holds several programs, and of each more than one file says the same: the table of allocations is
+in a text and in a proto. Whatever is there and whole is used, the text first; a report says what was not.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from xlamem.units import format_size
 def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]:
     """A report for each program dumped into a folder: what does not fit first, then the largest.
 
-    Programs for the host's CPU beside those for a TPU or GPU are helpers of JAX and come last. ``module`` picks
-    programs by name or by part of it.
+    Programs for the host's CPU beside those for a TPU or GPU are helpers of JAX and come last. ``module``
+    picks programs by name or by part of it.
 
     Raises:
         NotReadableError: the folder cannot be listed.
@@ -43,8 +43,8 @@ def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]
     dumps = scan(folder)
     if not dumps:
         raise NotAReportError(
-            f"{folder}: no XLA dump in this folder; looked for module_*.after_optimizations-buffer-assignment.txt, "
-            "*.hlo.pb and HLO text (set xla_dump_to, xla_dump_hlo_as_text)"
+            f"{folder}: no XLA dump in this folder; looked for module_*-buffer-assignment.txt, *.hlo.pb "
+            "and HLO text (to write one: XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text')"
         )
     builds = {d.build for d in dumps}
     read = []
@@ -52,11 +52,14 @@ def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]
         report = _Dump(dumped).report()
         if report is not None:
             if len(builds) > 1:
-                note = f"the folder holds dumps of {len(builds)} builds of the compiler; this is {dumped.build or 'without a number'}"
+                build = dumped.build or "one without a number"
+                note = f"the folder holds dumps of {len(builds)} builds of the compiler; this is {build}"
                 report = replace(report, notes=(*report.notes, note))
             read.append((dumped, report))
     if not read:
-        raise NotAReportError(f"{folder}: none of the dump's files can be read: empty, cut off or being written")
+        raise NotAReportError(
+            f"{folder}: none of the dump's files can be read: empty, cut off or being written"
+        )
     devices = any(d.backend in ("tpu", "gpu") for d in dumps)
     read.sort(
         key=lambda item: (
@@ -82,7 +85,9 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
         found = hlo_proto.read(data)
         facts = replace(facts, source=Source(name, "hlo-proto"), notes=found.notes)
         if found.assignment is not None:
-            return assignment_report.report(found.assignment, found.module, found.live, _named(facts, found.module))
+            return assignment_report.report(
+                found.assignment, found.module, found.live, _named(facts, found.module)
+            )
         if found.module is not None:
             return hlo_estimate.report(found.module, _named(facts, found.module))
         raise NotAReportError(f"{name}: {'; '.join(found.notes) or 'no HLO module in it'}")
@@ -98,7 +103,9 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
     if hlo_text.sniff(name, head):
         module = hlo_text.parse(text)
         if not module.sequence:
-            raise NotAReportError(f"{name}: HLO text, but {'; '.join(module.notes) or 'without instructions'}")
+            raise NotAReportError(
+                f"{name}: HLO text, but {'; '.join(module.notes) or 'without instructions'}"
+            )
         return hlo_estimate.report(module, replace(_named(facts, module), source=Source(name, "hlo-text")))
     if usage_report.sniff(name, head):
         usage = usage_report.parse(text)
@@ -106,7 +113,8 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
             return usage_report.to_report(usage, replace(facts, source=Source(name, "memory-usage-report")))
     if live_range.sniff(name, head):
         raise NotAReportError(
-            f"{name}: live ranges alone say when values are needed, not how large they are; give the whole dump folder"
+            f"{name}: live ranges alone say when values are needed, not how large they are; "
+            "give the whole dump folder"
         )
     return None
 
@@ -151,9 +159,7 @@ class _Dump:
         if assignment is not None and assignment.allocations:
             if usage is not None:
                 self._compare(assignment, usage)
-            return assignment_report.report(
-                assignment, module, live, replace(facts, notes=tuple(self.notes))
-            )
+            return assignment_report.report(assignment, module, live, replace(facts, notes=tuple(self.notes)))
         if assignment is None:
             self.notes.append(
                 "no buffer assignment among the files: the compile is still running or ended early"
@@ -161,7 +167,9 @@ class _Dump:
         if usage is not None and usage.totals:
             return usage_report.to_report(usage, replace(facts, notes=tuple(self.notes)))
         if module is None:
-            module = self._module("unassigned text", "unassigned proto") or self._module("early text", "early proto")
+            module = self._module("unassigned text", "unassigned proto") or self._module(
+                "early text", "early proto"
+            )
         if module is None or not module.sequence:
             return None
         return hlo_estimate.report(module, replace(facts, notes=tuple(self.notes)))
@@ -245,12 +253,13 @@ class _Dump:
         return None if text is None else usage_report.parse(text)
 
     def _compare(self, assignment: Assignment, usage: usage_report.UsageReport) -> None:
-        """Say so if the compiler's own total is another: files of two compiles, or allocations that are missing."""
+        """Say so if the compiler's own total is another: two compiles, or allocations that are missing."""
         # The form of 2024 counts all memory spaces together.
         ours = sum(a.bytes for a in assignment.allocations if usage.old or a.color == 0)
         theirs = usage.totals.get("hbm")
         if theirs is not None and theirs != ours:
             self.notes.append(
-                f"the memory usage report says {format_size(theirs)} ({theirs} B), the buffer assignment adds up to "
-                f"{format_size(ours)} ({ours} B): the files are of two compiles, or one is not whole"
+                f"the memory usage report says {format_size(theirs)} ({theirs} B), the buffer assignment "
+                f"adds up to {format_size(ours)} ({ours} B): the files are of two compiles, "
+                "or one is not whole"
             )

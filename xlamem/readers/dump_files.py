@@ -80,7 +80,7 @@ def scan(folder: Path) -> list[Dumped]:
         match = _FILE.fullmatch(name)
         if match is None:
             continue
-        module, program, build, backend, stage, ending = match.groups()
+        module, program, build, _, stage, ending = match.groups()
         role = _ROLES.get((stage, ending))
         if role is None:
             continue

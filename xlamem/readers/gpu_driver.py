@@ -32,7 +32,8 @@ _REFUSED = re.compile(
         (?::[^\n]{{0,120}})?
       |could\s+not\s+allocate\s+pinned\s+host\s+memory\s+of\s+size:
         \s*(?P<pinned>\d{{1,20}})(?=[\s\\,;"'.]))
-    | (?P<context>failed\s+call\s+to\s+(?:(?:cu|hip)DevicePrimaryCtxRetain|cuCtxCreate|cuInit):\s*(?:CUDA_ERROR_OUT_OF_MEMORY|HIP_ERROR_OutOfMemory|hipErrorOutOfMemory)
+    | (?P<context>failed\s+call\s+to\s+(?:(?:cu|hip)DevicePrimaryCtxRetain|cuCtxCreate|cuInit):
+        \s*(?:CUDA_ERROR_OUT_OF_MEMORY|HIP_ERROR_OutOfMemory|hipErrorOutOfMemory)
         (?::\s*out\s+of\s+memory)?
         (?:;\s*total\s+memory\s+reported:(?:\s*(?P<total>\d{{1,20}})(?=[\s\\,;"']))?)?)
     """,
@@ -70,6 +71,9 @@ def read_gpu_driver(lines: Lines, name: str) -> Iterator[MemoryReport]:
     for match in _REFUSED.finditer(text):
         place = match.lastgroup or ""
         if place == "context":
+            if series is not None:
+                yield _report(series, lines, name)
+                series = None
             yield _context(match, lines, name)
             continue
         asked = _asked(match)

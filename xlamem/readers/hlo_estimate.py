@@ -1,9 +1,10 @@
 """An HLO module without its buffer assignment: the table from the shapes, and an upper bound on the peak.
 
-Every array has the bytes of its shape and is held from where it is made to its last use in the schedule, arguments
-and outputs for the whole run; views, loops and updates in place share one buffer (:mod:`xlamem.readers.storage`). The
-compiler also lets values share buffers in ways that the module does not show, so this is an upper bound on what
-is live. It leaves out fragmentation and the small tables of tuples, and is called "estimated".
+Every array has the bytes of its shape and is held from where it is made to its last use in the schedule,
+arguments and outputs for the whole run; views, loops and updates in place share one buffer
+(:mod:`xlamem.readers.storage`). The compiler also lets values share buffers in ways that the module does not
+show, so this is an upper bound on what is live. It leaves out fragmentation and the small tables of tuples,
+and is called "estimated".
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from xlamem.shape import Shape
 from xlamem.units import format_size
 
 _VIEWS = frozenset(
-    {"tuple", "get-tuple-element", "bitcast", "while", "call", "conditional", "optimization-barrier", "domain",
-     "copy-done", "async-done", "async-update", "parameter"}
+    {"tuple", "get-tuple-element", "bitcast", "while", "call", "conditional", "optimization-barrier",
+     "domain", "copy-done", "async-done", "async-update", "parameter"}
 )  # fmt: skip
 
 
@@ -60,7 +61,9 @@ def report(module: HloModule, facts: Facts) -> MemoryReport:
     notes = [*facts.notes, *module.notes]
     notes.append("estimated from the HLO alone: an upper bound, without the compiler's buffer assignment")
     if not module.scheduled:
-        notes.append("the module is not scheduled: the order is as printed, and the compiler has not fused it yet")
+        notes.append(
+            "the module is not scheduled: the order is as printed, and the compiler has not fused it yet"
+        )
     main = spaces[0] if spaces else Space(device, total=0)
     named = facts.program or module.name or "The module"
     lives = {a.name: a for a in allocations}
@@ -68,7 +71,8 @@ def report(module: HloModule, facts: Facts) -> MemoryReport:
         kind="success",
         severity="info",
         source=facts.source,
-        message=f"{named} needs at most about {format_size(main.total or 0)} of {memory_word(main.name)} (estimated from its HLO)",
+        message=f"{named} needs at most about {format_size(main.total or 0)} of {memory_word(main.name)} "
+        "(estimated from its HLO)",
         backend=facts.backend,
         target=facts.target,
         program=facts.program or module.name or None,
@@ -98,7 +102,9 @@ def _groups(module: HloModule, sequence: Sequence[Instruction]) -> list[_Group]:
             group = found.get(place)
             if group is None:
                 found[place] = group = _Group(i, index, shape, size, at, at)
-            elif group.maker.opcode in _VIEWS and group.maker.opcode != "parameter" and i.opcode not in _VIEWS:
+            elif (
+                group.maker.opcode in _VIEWS and group.maker.opcode != "parameter" and i.opcode not in _VIEWS
+            ):
                 group.maker, group.index = i, index
             if size > group.bytes:
                 group.shape, group.bytes = shape, size

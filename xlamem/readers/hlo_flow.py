@@ -14,7 +14,15 @@ Place = tuple[str, tuple[int, ...]]
 
 #: The result is the operand: same values, same or another memory or layout.
 _MOVES = frozenset(
-    {"copy", "bitcast", "optimization-barrier", "domain", "all-gather-done", "all-reduce-done", "convert-done"}
+    {
+        "copy",
+        "bitcast",
+        "optimization-barrier",
+        "domain",
+        "all-gather-done",
+        "all-reduce-done",
+        "convert-done",
+    }
 )
 _RENAMES = frozenset({"bitcast", "optimization-barrier", "domain", "tuple", "get-tuple-element"})
 _PASSED_INTO = frozenset({"while", "copy-start", "copy-done"})
@@ -91,11 +99,11 @@ class Flow:
         return None if root is None else (root, index[1:])
 
     def op_name(self, place: Place) -> Instruction | None:
-        """The instruction that names the value at ``place``: the nearest towards the producer with an op_name.
+        """The instruction that names the value at ``place``: the nearest with an op_name, going back.
 
         A buffer that is only made room for is named by what fills it (a loop's body). None: nobody names it.
         """
-        seen = set()
+        seen: set[Place] = set()
         at: Place | None = place
         last = place
         while at is not None and at not in seen and len(seen) < _STEPS:
@@ -141,7 +149,7 @@ class Flow:
 
     def producer(self, place: Place) -> Instruction | None:
         """The instruction that computed the value at ``place``, behind everything that only moves it."""
-        seen = set()
+        seen: set[Place] = set()
         at = place
         while at not in seen and len(seen) < _STEPS:
             seen.add(at)
@@ -152,11 +160,12 @@ class Flow:
         return self.module.instructions.get(at[0])
 
     def consumer(self, name: str) -> Instruction | None:
-        """The first instruction that computes with the result of ``name``, behind everything that only moves it.
+        """The first instruction that computes with the result of ``name``, behind what only moves it.
 
         Into loops it follows the element of the loop's tuple that the value is.
         """
-        at, index = name, ()
+        at = name
+        index: tuple[int, ...] = ()
         user = None
         for _ in range(_STEPS):
             step = self._use(at, index)

@@ -22,8 +22,8 @@ CALLERS = _CONTROL_FLOW | {"fusion"}
 class Instruction(NamedTuple):
     """One HLO instruction. A tuple, because a module has hundreds of thousands of them.
 
-    ``operands`` and ``called`` are names of instructions and of computations (a loop's condition first, then its
-    body). ``number`` is what the opcode counts: the parameter's number, the element a get-tuple-element takes.
+    ``operands`` and ``called`` are names of instructions and of computations (a loop's condition first, then
+    its body). ``number`` is what the opcode counts: a parameter's, or the element a get-tuple-element takes.
     """
 
     name: str
@@ -83,13 +83,13 @@ class HloModule:
 
     @cached_property
     def instructions(self) -> dict[str, Instruction]:
-        """The instructions by name, all but those inside fusions: what can have a buffer. Names are unique."""
+        """The instructions by name, which is unique; all but those inside fusions: what can have a buffer."""
         outside = (c for c in self.computations.values() if c.name not in self.fused)
         return {i.name: i for c in outside for i in c.instructions}
 
     @cached_property
     def sequence(self) -> tuple[Instruction, ...]:
-        """The program in order, with the bodies of loops, calls and branches before the instruction that runs them.
+        """The program in order, with what loops, calls and branches run before the instruction that runs it.
 
         This is XLA's own flattening (HloLiveRange), so positions here are positions in a live-range file.
         """

@@ -28,7 +28,7 @@ class ProtoContents:
 
 
 def sniff(name: str, head: bytes) -> bool:
-    """Whether a file with these first bytes may be an HLO proto: a first field 1 that holds a module or its name."""
+    """Whether a file with these first bytes may be an HLO proto: field 1 is a module, or a module's name."""
     if len(head) < 4 or head[0] != 0x0A:
         return False
     length, at = _varint(head, 1)
@@ -59,13 +59,15 @@ def read(data: bytes) -> ProtoContents:
     except DecodeError:
         bare = _try(DecodeError, "HloModule", data)
         if bare is None or not bare.computations:
-            return ProtoContents(notes=("the .pb cannot be decoded: it is cut off, damaged or still being written",))
+            return ProtoContents(
+                notes=("the .pb cannot be decoded: it is cut off, damaged or still being written",)
+            )
         proto = hlo_schema.message("HloProto")(hlo_module=bare)
     return _contents(proto)
 
 
 def read_assignment(data: bytes) -> Assignment | None:
-    """The allocations of a bare BufferAssignmentProto (``serialized_buffer_assignment_proto``); None if it is none."""
+    """The allocations of a bare BufferAssignmentProto (``serialized_buffer_assignment_proto``); or None."""
     from google.protobuf.message import DecodeError
 
     proto = _try(DecodeError, "BufferAssignment", data)
@@ -160,8 +162,10 @@ class _ModuleReader:
                     called = called[::-1]  # stored body first, run and printed condition first
             found = [by_id.get(o) or by_id.get(c.id << 32 | o) for o in i.operand_ids]
             operands = tuple(["" if o is None else o.name for o in found])
+            shape, size = sized_at(i.shape)
+            op_name, file, line = place(i.metadata)
             made[i.id] = Instruction(
-                i.name, opcode, *sized_at(i.shape), c.name, operands, called, number, *place(i.metadata)
+                i.name, opcode, shape, size, c.name, operands, called, number, op_name, file, line
             )
         sequence = self.order.get(c.id, ())
         if len(sequence) == len(made) and all(i in made for i in sequence):
@@ -239,8 +243,8 @@ def _traces(proto: Any, module: HloModule, by_id: dict[int, Any]) -> LiveRanges:
     """Live ranges from the heap simulator's own record of what it allocated and freed, in program order.
 
     A value starts where its instruction stands. Frees are recorded after the allocations of the same
-    position, without saying at which one: a value ends at its last use before the next allocation, or, where no
-    use is seen (loops hide them), at the latest allocation before the free. The peak does not depend on it.
+    position, without saying at which one: a value ends at its last use before the next allocation, or, where
+    no use is seen (loops hide them), at the latest allocation before the free. The peak does not change.
     """
     positions = {i.name: at for at, i in enumerate(module.sequence)}
     uses: dict[str, list[int]] = {}

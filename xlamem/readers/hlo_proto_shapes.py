@@ -33,7 +33,8 @@ def shape_text(proto: Any) -> str:
         return f"{name}[]"
     dynamic = list(proto.is_dynamic_dimension)
     sizes = (
-        f"<={size}" if i < len(dynamic) and dynamic[i] else str(size) for i, size in enumerate(proto.dimensions)
+        f"<={size}" if i < len(dynamic) and dynamic[i] else str(size)
+        for i, size in enumerate(proto.dimensions)
     )
     layout = _layout_text(proto.layout) if proto.HasField("layout") else ""
     return f"{name}[{','.join(sizes)}]{layout}"

@@ -146,7 +146,7 @@ def _pool() -> Any:
         added = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
             one = kind.removesuffix("*")
-            entry = added.field.add(name=field, number=number)
+            entry: Any = added.field.add(name=field, number=number)
             entry.label = _REPEATED if kind.endswith("*") else _OPTIONAL
             entry.type = _TYPES.get(one, _TYPES["message"])
             if one not in _TYPES:

@@ -11,11 +11,12 @@ import re
 
 from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction, sized
 
-# One line: an instruction, or anything else (the last group). A tuple's shape ends at the first ") " before a
-# letter: inside it, ")" is followed by "," or "}". Operands are matched along where no parenthesis stands among
-# them; the group after them is ")" then.
+# One line: an instruction, or anything else (the last group). A tuple's shape ends at the first ") " before
+# a letter: inside it, ")" is followed by "," or "}". Operands are matched along where no parenthesis stands
+# among them; the group after them is ")" then.
 _LINE = re.compile(
-    r"^(?:[ \t]+(ROOT )?%?([\w.\-]+) = (\(.*?\)|[^\s(]\S*) ([a-z][\w\-]*)\(([^()\n]*)(\)?)(.*)|(.+))$", re.MULTILINE
+    r"^(?:[ \t]+(ROOT )?%?([\w.\-]+) = (\(.*?\)|[^\s(]\S*) ([a-z][\w\-]*)\(([^()\n]*)(\)?)(.*)|(.+))$",
+    re.MULTILINE,
 )
 _CHUNK = 1_000_000
 _COMPUTATION = re.compile(r"(ENTRY )?%?([\w.\-]+) [({]")
@@ -83,7 +84,7 @@ class _Reader:
             start = end
 
     def _lines(self, lines: list[tuple[str, ...]]) -> None:
-        """Take lines. The inside of this loop runs once for every instruction of a module: it is kept flat."""
+        """Take lines. The loop runs once for every instruction of a module, so it is kept flat."""
         places = self.places
         fused = self.module.fused
         current = self.current
@@ -128,7 +129,10 @@ class _Reader:
             shape, size = sized(shape_text)
             current.instructions.append(
                 # Half the time of Instruction(...), which is a function in Python.
-                new(Instruction, (name, opcode, shape, size, current.name, operands, called, number, op_name, file, row))
+                new(
+                    Instruction,
+                    (name, opcode, shape, size, current.name, operands, called, number, op_name, file, row),
+                )
             )
             if root:
                 current.root, current.root_opcode = name, opcode
@@ -221,7 +225,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _operands(inside: str) -> tuple[str, ...]:
-    """The names of operands: "%a, /*index=5*/%b"; with types, "f32[8] %a"; bare, as libtpu's text was in 2024."""
+    """The names of operands: "%a, /*index=5*/%b"; with types, "f32[8] %a"; bare, as libtpu's in 2024."""
     if not inside:
         return ()
     if "%" in inside:

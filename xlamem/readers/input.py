@@ -3,62 +3,119 @@
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import sys
-from dataclasses import dataclass
-from typing import IO
+from collections.abc import Callable, Iterator
+from typing import IO, cast
 
 from xlamem.errors import NotReadableError
-from xlamem.units import format_size
+from xlamem.readers.compressed import Damage, decompress
+from xlamem.readers.scan import windows
 
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    # PowerShell's ">" writes UTF-16.
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+#: Called while reading with the bytes of the file read so far and its size, 0 where that is not known.
+Progress = Callable[[int, int], None]
+
+# PowerShell's ">" writes UTF-16.
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_HEAD = 8192
+_CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b"))
 
 
-@dataclass(frozen=True, slots=True)
 class Input:
-    """An input that was read: its name for messages ("-" is standard input) and its text."""
+    """An opened input: its ``name`` for messages ("-" is standard input), its first bytes, ``head``, and what went
+    wrong while it was decompressed, ``damage``."""
 
-    name: str
-    text: str
+    def __init__(
+        self, name: str, raw: IO[bytes], progress: Progress | None = None, lines_before: int = 0
+    ) -> None:
+        self.name = name
+        self._lines_before = lines_before
+        self.damage = Damage()
+        self._raw = raw
+        self._progress = progress
+        self._size = os.fstat(raw.fileno()).st_size if progress and raw.seekable() else 0
+        self._stream = decompress(_buffered(raw), self.damage)
+        self.head = self._stream.peek(_HEAD)[:_HEAD]
+        self.bytes_read = 0
 
-    @property
-    def size_text(self) -> str:
-        """How much was read, for messages."""
-        count = self.text.count("\n") + 1 if self.text else 0
-        return "an empty input" if not self.text.strip() else f"{count} lines ({format_size(len(self.text))})"
+    @classmethod
+    def of_bytes(cls, name: str, data: bytes, lines_before: int = 0) -> Input:
+        """An input that is in memory already; so many lines of it came before ``data``."""
+        return cls(name, io.BytesIO(data), lines_before=lines_before)
+
+    def read(self) -> bytes:
+        """All of it, for formats that are no log."""
+        return self._stream.read()
+
+    def windows(self) -> Iterator[tuple[int, str]]:
+        """The stretches that may hold a report: the 1-based number of the first line, and the text.
+
+        Raises:
+            NotReadableError: it is binary.
+        """
+        stream: IO[bytes] = self._stream
+        if self.head.startswith(_UTF16):
+            stream = io.BytesIO(stream.read().decode("utf-16", errors="replace").encode())
+        elif _is_binary(self.head):
+            raise NotReadableError(f"{self.name}: binary, not a text log")
+        for window in windows(stream, self._count):
+            # A log can hold any bytes; what is not UTF-8 is shown as a replacement character.
+            # Rotation leaves runs of NUL behind.
+            yield window.first_line + self._lines_before, window.data.decode("utf-8", errors="replace").replace("\0", "")
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        if self._raw is not sys.stdin.buffer:
+            self._raw.close()
+
+    def _count(self, read: int) -> None:
+        self.bytes_read = read
+        if self._progress is not None:
+            self._progress(self._raw.tell() if self._size else read, self._size)
 
 
-def open_input(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Input:
-    """Read ``source``.
+Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Input
+
+
+def _buffered(raw: IO[bytes]) -> io.BufferedReader:
+    return raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether control characters that no log holds are more than a few."""
+    text = head.replace(b"\0", b"")
+    return 20 * (len(text) - len(text.translate(None, _CONTROL))) > len(text)
+
+
+def open_input(source: Source, progress: Progress | None = None) -> Input:
+    """Open ``source``, unless it is an :class:`Input` already.
 
     Raises:
-        NotReadableError: no such file, a directory, no permission, or not text.
+        NotReadableError: no such file, a directory, or no permission.
     """
+    if isinstance(source, Input):
+        return source
     if not isinstance(source, str | os.PathLike):
         content = source.read()
         name = getattr(source, "name", None)
-        return _decode(name if isinstance(name, str) else "<file>", content)
+        data = content.encode(errors="replace") if isinstance(content, str) else content
+        return Input.of_bytes(name if isinstance(name, str) else "<file>", data)
     if source == "-":
-        return _decode("-", sys.stdin.buffer.read())
+        return Input("-", sys.stdin.buffer)
     if isinstance(source, str) and "\n" in source:
-        return Input("<text>", source)
+        return Input.of_bytes("<text>", source.encode(errors="replace"))
     path = os.fspath(source)
     try:
-        with open(path, "rb") as file:
-            content = file.read()
+        raw = open(path, "rb")  # noqa: SIM115 - closed by Input.close
     except FileNotFoundError:
         raise NotReadableError(f"{path}: no such file{_similar(path)}") from None
     except IsADirectoryError:
-        raise NotReadableError(f"{path}: a directory; name the log file in it") from None
+        raise NotReadableError(f"{path}: a directory; name a file in it") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise NotReadableError(f"{path}: cannot be read: {reason}") from None
-    return _decode(path, content)
+    return Input(path, raw, progress)
 
 
 def _similar(path: str) -> str:
@@ -72,15 +129,3 @@ def _similar(path: str) -> str:
         return f", nor the folder {folder}"
     close = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {os.path.join(folder, close[0])}?" if close else ""
-
-
-def _decode(name: str, content: str | bytes) -> Input:
-    if isinstance(content, str):
-        return Input(name, content)
-    for bom, encoding in _BOMS:
-        if content.startswith(bom):
-            return Input(name, content.decode(encoding, errors="replace"))
-    if b"\0" in content[:8192]:
-        raise NotReadableError(f"{name}: binary, not a text log")
-    # A log can hold any bytes; what is not UTF-8 is shown as a replacement character, and kept.
-    return Input(name, content.decode("utf-8", errors="replace"))

@@ -22,7 +22,7 @@ RECORD = re.compile(
       [DIWEF]\d{{4}}\ {_CLOCK}\s+\d+\ [^\s\]]+:\d+\]\ ?                      # glog
     | [DIWEF]0000\ 00:00:\d+\.\d+\s+\d+(?:\ [^\s\]]+:\d+\])?\ ?                # glog with the epoch
     | {_DATE}\ {_CLOCK}:\ [DIWEF]\s+(?:\d+\ )?[^\s\]]+:\d+\]\ ?              # TensorFlow
-    | (?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\ {_DATE}\ {_CLOCK}\ (?:\[[^\]\s]+:\d+\]\ )? # vLLM
+    | (?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\ {_DATE}\ {_CLOCK}\ (?:\[[^\]\s]+:\d+\]\ )?
     | \[?{_DATE}[T\ ]{_CLOCK}(?:Z|\ ?[+-]\d\d:?\d\d)?\]?(?:\s-\s|[:,\s])\s*        # ISO time
     | [A-Z][a-z]{{2}}\ [\ \d]\d\ {_CLOCK}\ \S+\ [^\s:\[]+(?:\[\d+\])?:\ ?      # syslog
     | \[\d+\.\d+\]\ ?                                                       # kernel or docker seconds

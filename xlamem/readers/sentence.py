@@ -10,7 +10,10 @@ from xlamem.report import Source
 from xlamem.units import Size, size_from
 
 #: White space, or the line ends and tabs of a JSON string that were never decoded.
-GAP = r"(?:\s|\\[nrt])*"
+GAP = r"(?:\s|\\+[nrt])*"
+
+#: Where a word begins, be it behind such a line end.
+WORD = r"(?:(?<!\w)|(?<=\\[nrt]))"
 
 _NUMBER = r"(\d{1,20}(?:\.\d{1,6})?)"
 _UNIT = r"([KMGTPE](?:i?B)?|B)(?![A-Za-z0-9])"
@@ -38,7 +41,7 @@ def figure(number: str | None, unit: str | None) -> Size | None:
 
 def sentence(text: str, start: int, end: int) -> str:
     """What stands between ``start`` and ``end``, on one line."""
-    words = " ".join(re.sub(r"\\[nrt]", " ", text[start : min(end, start + 4 * _MESSAGE_LENGTH)]).split())
+    words = " ".join(re.sub(r"\\+[nrt]", " ", text[start : min(end, start + 4 * _MESSAGE_LENGTH)]).split())
     return words if len(words) <= _MESSAGE_LENGTH else words[: _MESSAGE_LENGTH - 3] + "..."
 
 

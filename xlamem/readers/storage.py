@@ -61,7 +61,7 @@ class Storage:
         return None if instruction is None else instruction.shape
 
     def _same(self, i: Instruction) -> Iterator[tuple[str, tuple[int, ...], str, tuple[int, ...]]]:
-        """What is one with what: (source, index, target, index), the target being ``i`` or in what it runs."""
+        """What is one with what: (source, index, target, index). The target is ``i`` or in what it runs."""
         opcode, operands = i.opcode, i.operands
         if opcode == "tuple":
             for n, operand in enumerate(operands):
@@ -143,7 +143,10 @@ def _updated(by_name: dict[str, Instruction], name: str) -> Instruction | None:
             return None
         if instruction.opcode == "parameter":
             return instruction if updates else None
-        if instruction.opcode not in ("bitcast", "dynamic-update-slice", "scatter") or not instruction.operands:
+        if (
+            instruction.opcode not in ("bitcast", "dynamic-update-slice", "scatter")
+            or not instruction.operands
+        ):
             return None
         updates = updates or instruction.opcode != "bitcast"
         name = instruction.operands[0]

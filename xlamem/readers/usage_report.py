@@ -11,7 +11,7 @@ Today's form, one table for each allocation of a memory space (those without val
 The form of 2024 lists the allocations instead::
 
     Total bytes used: 21474853888 (20.00GiB)
-       2.00GiB( 10%);   18.00GiB; allocation 1: size 2.00GiB, parameter 0, shape |f32[524288,1024]| at ShapeIndex {}:
+       2.00GiB( 10%);   18.00GiB; allocation 1: size 2.00GiB, parameter 0, shape |f32[8,3]| at ShapeIndex {}:
 
 Shapes come without layouts and the shapes of a row take turns, so padding is not known from this alone.
 """
@@ -36,12 +36,15 @@ _OLD_ROW = re.compile(rf"{_SIZE}\( *\d+%\); *{_SIZE}; allocation (\d+): size {_S
 _REST = re.compile(r"The rest (\d+) values")
 _TIMES = re.compile(r"\d+×")
 _IGNORED = ("cumulative_size;", "-----", "Allocations sorted by size", "allocation ", "BufferAssignment")
-_HEAD = re.compile(r"Memory Space: \S+ \(color=\d+\)\s+Total bytes: \d+|Total bytes used: \d+ \([^)]*\)\s+Allocations sorted by size")
+_HEAD = re.compile(
+    r"Memory Space: \S+ \(color=\d+\)\s+Total bytes: \d+"
+    r"|Total bytes used: \d+ \([^)]*\)\s+Allocations sorted by size"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A row of a usage report: the values that take turns at one offset. ``line`` counts from 1 in the text."""
+    """A row of a usage report: the values that take turns at one offset. ``line`` counts from 1."""
 
     space: str
     bytes: Size
@@ -176,7 +179,11 @@ class _Reader:
 def _old_kind(words: str) -> str:
     if ", parameter " in words:
         return "alias" if ", maybe-live-out" in words else "argument"
-    for word, kind in (("thread-local", "thread-local"), ("constant", "constant"), ("maybe-live-out", "output")):
+    for word, kind in (
+        ("thread-local", "thread-local"),
+        ("constant", "constant"),
+        ("maybe-live-out", "output"),
+    ):
         if f", {word}" in words:
             return kind
     return "temp"
@@ -218,7 +225,9 @@ def to_report(usage: UsageReport, facts: Facts) -> MemoryReport:
         fits = spaces[0].over == 0
     total = next(iter(usage.totals.values()), 0)
     notes = list(facts.notes)
-    notes.append("a usage report shows shapes without layouts: how much of each is padding is not known from it")
+    notes.append(
+        "a usage report shows shapes without layouts: how much of each is padding is not known from it"
+    )
     if usage.old:
         notes.append("the total counts every memory space together")
     if usage.omitted:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xlamem.show import escape
-from xlamem.show.rows import COLUMNS, rows
+from xlamem.show.rows import COLUMNS, integer, rows
 
 if TYPE_CHECKING:
     from xlamem.finding import Explanation
@@ -17,6 +17,54 @@ if TYPE_CHECKING:
 def to_csv(explanations: Sequence[Explanation]) -> str:
     """All allocations of all reports, under :data:`xlamem.show.rows.COLUMNS`: always all of them."""
     return table(COLUMNS, rows(explanation.report for explanation in explanations))
+
+
+#: One row a failure: what it is and where, then the figures of the memory space that it is about.
+FAILURE_COLUMNS = (
+    "input",
+    "line",
+    "kind",
+    "severity",
+    "fits",
+    "program",
+    "backend",
+    "target",
+    "space",
+    "used",
+    "capacity",
+    "over",
+    "requested",
+    "free",
+    "padding",
+    "times",
+    "headline",
+    "verdict",
+)
+
+
+def to_failures_csv(explanations: Sequence[Explanation]) -> str:
+    """One row a report, under :data:`FAILURE_COLUMNS`: for many logs at once."""
+    return table(FAILURE_COLUMNS, (_failure(explanation) for explanation in explanations))
+
+
+def _failure(explanation: Explanation) -> dict[str, object]:
+    report = explanation.report
+    space = report.space
+    sizes = ("used", "capacity", "over", "requested", "free", "padding")
+    return {
+        "input": report.source.name,
+        "line": report.source.line,
+        "kind": report.kind,
+        "severity": report.severity,
+        "fits": report.fits,
+        "program": report.program,
+        "backend": report.backend,
+        "target": report.target.name if report.target else None,
+        "space": space.name if space else None,
+        "times": report.times,
+        "headline": explanation.headline,
+        "verdict": explanation.verdict,
+    } | {name: integer(getattr(space, name)) if space else None for name in sizes}
 
 
 def table(columns: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlamem.show import csv, escape, json, markdown
+from xlamem.show.layout import wrap
 from xlamem.units import format_size
 
 if TYPE_CHECKING:
-    from xlamem.analysis.diff import Diff, RowChange
+    from xlamem.analysis.diff import Diff, RowChange, SizeChange
     from xlamem.report import MemoryReport
+    from xlamem.show.layout import Line
 
 _COLUMNS = (
-    "what", "count", "before", "after", "change", "space", "kind", "op_name", "name", "shape_before", "shape_after",
-    "owner", "source_file", "source_line",
+    "what", "count", "before", "after", "change", "space", "kind", "op_name", "name", "shape_before",
+    "shape_after", "owner", "source_file", "source_line",
 )  # fmt: skip
+_PARTIAL = "what is new may only have been too small before."
 _SHOWN = ("", "before", "after", "change")
 
 
@@ -44,18 +47,23 @@ def to_csv(found: Diff) -> str:
     return csv.table(_COLUMNS, [_row(row) for row in found.rows])
 
 
-def to_text(found: Diff, top: int) -> list[str]:
-    """The lines for a terminal."""
-    lines = [_headline(found), ""]
-    sizes = [[f"{s.space} {s.name}", _size(s.before), _size(s.after), signed(s.change)] for s in _changed(found)]
-    lines += _aligned([list(_SHOWN), *sizes]) if sizes else ["No total has changed."]
+def lines(found: Diff, width: int, top: int) -> Iterator[Line]:
+    """The answer for a terminal of ``width`` columns."""
+    yield from wrap([(_headline(found), "bold")], width)
+    sizes = [
+        [f"{s.space} {s.name}", _size(s.before), _size(s.after), signed(s.change)] for s in _changed(found)
+    ]
+    if sizes:
+        yield []
+        yield from _aligned([list(_SHOWN), *sizes], width)
     if found.rows:
-        lines += ["", *_aligned([["", "before", "after", "change", ""], *(_shown(row) for row in found.rows[:top])])]
+        yield []
+        yield from _aligned([[*_SHOWN, ""], *(_shown(row) for row in found.rows[:top])], width)
     if len(found.rows) > top:
-        lines.append(f"{len(found.rows) - top} smaller changes are left out.")
+        yield [(f"{len(found.rows) - top} smaller changes are left out.", "")]
     if not found.complete:
-        lines += ["", "At least one report lists only its largest items: what is new may only have been too small."]
-    return [escape.visible(line) for line in lines]
+        yield []
+        yield from wrap([("At least one report lists only its largest items: " + _PARTIAL, "")], width)
 
 
 def to_markdown(found: Diff, top: int) -> str:
@@ -74,7 +82,13 @@ def _markdown(found: Diff, top: int) -> Iterator[str]:
     yield f"**{escape.markdown(_headline(found))}**"
     yield ""
     sizes = [
-        dict(zip(_SHOWN, (f"{s.space} {s.name}", _size(s.before), _size(s.after), signed(s.change)), strict=True))
+        dict(
+            zip(
+                _SHOWN,
+                (f"{s.space} {s.name}", _size(s.before), _size(s.after), signed(s.change)),
+                strict=True,
+            )
+        )
         for s in _changed(found)
     ]
     yield from markdown.table(_SHOWN, sizes, frozenset(_SHOWN[1:]))
@@ -83,12 +97,13 @@ def _markdown(found: Diff, top: int) -> Iterator[str]:
         yield ""
         rows = [_shown(row) for row in found.rows[:top]]
         records = [
-            {"before": r[1], "after": r[2], "change": r[3], "what": f"{r[0]}: {escape.markdown(r[4])}"} for r in rows
+            {"before": r[1], "after": r[2], "change": r[3], "what": f"{r[0]}: {escape.markdown(r[4])}"}
+            for r in rows
         ]
         yield from markdown.table(columns, records, frozenset(columns[:3]))
 
 
-def _changed(found: Diff):  # type: ignore[no-untyped-def]
+def _changed(found: Diff) -> list[SizeChange]:
     main = found.after.space.name if found.after.space is not None else None
     return [s for s in found.sizes if s.change or (s.space == main and s.name in ("used", "capacity"))]
 
@@ -101,7 +116,8 @@ def _headline(found: Diff) -> str:
         change = f"{used.space.upper()}: {_size(used.after)} as before"
     else:
         more = "more" if used.change > 0 else "less"
-        change = f"{used.space.upper()}: {format_size(abs(used.change))} {more} ({_size(used.before)} -> {_size(used.after)})"
+        by = format_size(abs(used.change))
+        change = f"{used.space.upper()}: {by} {more} ({_size(used.before)} -> {_size(used.after)})"
     if found.verdict_changed:
         change += "; it fits now" if found.after.fits else "; it fitted before and no longer does"
     elif found.after.fits is False:
@@ -158,10 +174,16 @@ def _size(size: int | None) -> str:
     return "?" if size is None else format_size(int(size))
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    """Rows as columns: the first to the left, figures to the right, a last column of text as it is."""
+def _aligned(rows: list[list[str]], width: int) -> Iterator[Line]:
+    """Rows as columns: the first to the left, figures to the right, the last cut to what room is left."""
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in (1, 2, 3)), *row[4:]]).rstrip()
-        for row in rows
-    ]
+    room = max(width - sum(widths) - 8, 20)
+    for row in rows:
+        figures = [row[i].rjust(widths[i]) for i in (1, 2, 3)]
+        rest = [escape.shorten(escape.visible(text), room) for text in row[4:]]
+        style = "red" if row[3].startswith("+") else "green" if row[3].startswith("-") else ""
+        yield [
+            ("  ".join([row[0].ljust(widths[0]), *figures[:2]]) + "  ", ""),
+            (figures[2], style),
+            ("  " + "".join(rest) if rest else "", ""),
+        ]

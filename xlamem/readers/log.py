@@ -1,0 +1,86 @@
+"""A log, whatever else is in it: every form of report is looked for in every stretch that may hold one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from xlamem.readers.input import Input
+from xlamem.readers.lines import Lines, normalise, wrap_width
+from xlamem.report import MemoryReport
+
+Reader = Callable[[Lines, str], Iterator[MemoryReport]]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of message: the function that reads it, and words of which its text holds at least one.
+
+    The module is loaded only for a text with one of the words in it.
+    """
+
+    module: str
+    function: str
+    words: tuple[str, ...]
+
+    def reader(self) -> Reader:
+        """The function itself."""
+        found: Reader = getattr(import_module(f"xlamem.readers.{self.module}"), self.function)
+        return found
+
+
+#: A new form is a new module and one line here.
+FORMS = (
+    Form(
+        "tpu_oom",
+        "read_tpu_oom",
+        ("memory space", " usage", " requirement", "Largest program", "Allocation type:", "Unpadded size:"),
+    ),
+)
+
+
+def read_log(opened: Input) -> Iterator[MemoryReport]:
+    """Every report in the log, in the order of the text, each as often as it is told.
+
+    Raises:
+        NotReadableError: the input is binary.
+    """
+    for first_line, text in opened.windows():
+        yield from _read_text(text, first_line, opened.name)
+
+
+def _read_text(text: str, first_line: int, name: str) -> list[MemoryReport]:
+    reports = _read_forms(normalise(text, first_line), name)
+    width = wrap_width(text)
+    if width is not None:
+        # Perhaps the text was broken at a fixed width; believe that only if more is understood then.
+        again = _read_forms(normalise(text, first_line, width), name)
+        if _understood(again) > _understood(reports):
+            return again
+    return reports
+
+
+def _read_forms(lines: Lines, name: str) -> list[MemoryReport]:
+    found: list[MemoryReport] = []
+    for form in FORMS:
+        if any(word in lines.text for word in form.words):
+            found.extend(form.reader()(lines, name))
+    found.sort(key=lambda report: report.source.line or 0)
+    return found
+
+
+def _understood(reports: list[MemoryReport]) -> int:
+    """How much of the text made sense: facts found less lines not understood.
+
+    A report that was told in one piece is better than the same in two.
+    """
+    facts = 0
+    for report in reports:
+        facts -= 12
+        for a in report.allocations:
+            facts += 2 + (a.shape is not None) + (a.kind != "other") + len(a.label or "") // 40
+        for space in report.spaces:
+            facts += sum(value is not None for value in space.figures().values())
+        facts -= 3 * len(report.unparsed)
+    return facts
