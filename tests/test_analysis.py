@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from xlamem.analysis import checks, fit, verdict
+from xlamem.analysis import checks, fit
+from xlamem.analysis.headline import headline
 from xlamem.analysis.groups import equal_tensors, layout_copies
 from xlamem.analysis.padding import needed_without_padding, total_padding
 from xlamem.explanation import explain
@@ -59,7 +60,7 @@ def test_padding_from_the_items_alone_is_a_lower_bound(unet: MemoryReport) -> No
 
 def test_the_headline_is_the_answer(unet: MemoryReport) -> None:
     assert (
-        verdict.headline(unet)
+        headline(unet)
         == "Out of HBM on TPU v2 (inferred): 25.99GiB used of 7.48GiB, over by 18.50GiB."
     )
 

@@ -35,10 +35,10 @@ def test_kinds_spaces_and_values() -> None:
     ]  # fmt: skip
     assert (found.allocations[0].parameter, found.allocations[0].parameter_index) == (8, (1, 0))
     value = found.allocations[5].values[0]
-    assert (value.name, value.index, value.bytes, value.offset) == ("copy-start", (0, 1), 4096, 8192)
+    assert (value.name, value.shape_index, value.bytes, value.offset) == ("copy-start", (0, 1), 4096, 8192)
     assert str(value.shape) == "f32[8,128]{1,0:T(8,128)S(1)}"
     phi = found.allocations[1].values[0]
-    assert (phi.name, phi.index, phi.phi) == ("p", (0,), True)
+    assert (phi.name, phi.shape_index, phi.phi) == ("p", (0,), True)
     assert found.allocations[1].line == 4
 
 

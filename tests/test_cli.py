@@ -201,17 +201,22 @@ def test_not_a_report_ends_with_4(content: bytes) -> None:
     assert "looked for" in result.stderr
 
 
-@pytest.mark.parametrize("kind", ["missing", "folder", "binary"])
+@pytest.mark.parametrize("kind", ["missing", "binary"])
 def test_what_cannot_be_read_ends_with_1(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "x.log"
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "binary":
+    if kind == "binary":
         path.write_bytes(b"\x7fELF\0\0\0\1" * 100)
     result = run("explain", str(path))
     assert result.exit_code == 1
     assert result.stderr.startswith("error: ")
     assert "Traceback" not in result.output
+
+
+def test_a_folder_without_a_report_ends_with_4(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("step 1\n")
+    result = run("explain", str(tmp_path))
+    assert result.exit_code == 4
+    assert "no dump, and no memory report in any of its 1 files" in result.stderr
 
 
 def test_several_inputs(log: str, tmp_path: Path) -> None:

@@ -227,6 +227,33 @@ def test_several_programs_the_hosts_last(tmp_path: Path) -> None:
         read_dump(tmp_path, "jit_g")
 
 
+def test_a_module_that_was_cloned_on_the_way_is_one(tmp_path: Path) -> None:
+    # Programs with branches come out under another number than they went in.
+    for path in (DUMPS / "tpu_fit").iterdir():
+        number = "0003" if "target" in path.name else "0007"
+        shutil.copy(path, tmp_path / path.name.replace("module_0000", f"module_{number}"))
+    (text,) = (DUMPS / "tpu_fit").glob("*after_optimizations.txt")
+    shutil.copy(text, tmp_path / "module_0003.jit_loss.cl_933746096.before_optimizations.txt")
+    (report,) = read_dump(tmp_path)
+    assert report.provenance == "compiled"
+    assert report.target is not None
+    assert report.target.name == "v5e"
+
+
+def test_gpu_names_and_target(tmp_path: Path) -> None:
+    for path in (DUMPS / "cpu").glob("module_0000*"):
+        shutil.copy(path, tmp_path / path.name.replace("cpu_after", "sm_9.0a_gpu_after"))
+    (tmp_path / "module_0000.jit_f.gpu_target_config.pbtxt").write_text(
+        'gpu_device_info {\n  core_count: 132\n}\ndevice_description_str: "NVIDIA H100 80GB HBM3"\n'
+    )
+    (report,) = read_dump(tmp_path)
+    assert (report.backend, report.program, report.fits) == ("gpu", "jit_f", True)
+    assert report.target is not None
+    assert report.target.name == "h100"
+    assert report.space is not None
+    assert (report.space.name, report.space.total) == ("hbm", 105920024)
+
+
 def test_two_builds_of_the_compiler_in_one_folder(tmp_path: Path) -> None:
     shutil.copytree(DUMPS / "padded", tmp_path, dirs_exist_ok=True)
     for path in list(tmp_path.iterdir()):

@@ -61,12 +61,12 @@ def test_folders(path: Path, cut: float, changes: list[tuple[float, int]], missi
         assert reports[0].program == "jit_step"
 
 
-TABLES = [p for p in FILES if p.name.endswith("-buffer-assignment.txt")]
+TABLES = [p for p in FILES if p.name.endswith("-buffer-assignment.txt") and "2024" not in str(p)]
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda p: p.name)
 def test_cut_in_the_middle_of_a_line_is_noticed(path: Path) -> None:
     data = path.read_bytes()
-    report = read_bytes(path.name, data[: data.rindex(b" value:", 0, len(data) // 4) + 5])
+    report = read_bytes(path.name, data[: data.rindex(b" value:") + 5])
     assert report is not None
     assert report.truncated

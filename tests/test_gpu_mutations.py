@@ -173,7 +173,7 @@ def test_mutations(text: str) -> None:
         "cuMemAllocAsync failed to allocate 1 bytes ",
         "Stats: Limit: 1 ",
         "Buffer 1: Size: ",
-        "\\n\\n\\t",
+        "x\\n\\t",
         "failed to allocate 1.00GiB from device: ",
         "shape[1,",
         "a" * 100 + " ",
@@ -192,4 +192,5 @@ def test_time_grows_with_the_length_only(piece: str) -> None:
 
     seconds(200)
     small, large = seconds(1000), seconds(8000)
-    assert large < 0.2 or large < 30 * small
+    assert large < 10
+    assert large < 0.5 or large < 30 * small

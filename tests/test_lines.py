@@ -46,7 +46,25 @@ def test_prefixes_of_users_tools_are_taken_away(prefix: str) -> None:
     ],
 )
 def test_lines_of_a_report_are_left_alone(line: str) -> None:
-    assert strip_prefix(line) == (line, False)
+    assert strip_prefix(line) == (line, False, "")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "who"),
+    [
+        ("(Worker pid=489) ", "Worker pid=489"),
+        ("[rank 3]: ", "rank 3"),
+        ("worker-12: ", "worker-12"),
+        ("7: ", "7"),
+        ("qwen3-1  | ", "qwen3-1"),
+        ("(EngineCore pid=1) ERROR 06-03 07:41:11 [core.py:1184] ", "EngineCore pid=1"),
+        ("E1130 16:17:00.193061   11420 file.cc:3781] ", ""),
+        ("ERROR:absl:", ""),
+        ("> ", ""),
+    ],
+)
+def test_who_speaks_is_remembered(prefix: str, who: str) -> None:
+    assert strip_prefix(prefix + LINE)[2] == who
 
 
 def test_every_character_knows_its_line() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from xlamem.analysis.copies import copies_at_peak, padded_axes, padding_at_peak
 from xlamem.analysis.occupancy import Extent, Occupancy
-from xlamem.analysis.timeline import alive_at_peak, timeline
+from xlamem.analysis.timeline import alive_at_peak, expanded, timeline
 from xlamem.readers.dump import read_dump
 from xlamem.report import Allocation, Buffer, MemoryReport
 from xlamem.shape import Shape
@@ -121,6 +121,20 @@ def test_what_is_alive_there() -> None:
         (805306368, "bf16[6,65536,5,5]{3,2,1,0:T(8,128)(2,1)}"),
     ]
     assert all(a.at_peak for a in rows)
+
+
+def test_heaps_expanded() -> None:
+    found = report("tpu_fit")
+    shown = expanded(found)
+    space = found.space
+    assert space is not None
+    temps = [a for a in shown.in_space("hbm") if a.kind == "temp"]
+    assert sum(a.bytes for a in temps) == space.padded
+    assert sum(a.unpadded_bytes or 0 for a in temps) == space.unpadded
+    assert not any(a.buffers for a in temps)
+    others = [a for a in found.allocations if a.kind != "temp"]
+    assert [a for a in shown.allocations if a.kind != "temp"] == others
+    assert shown.spaces == found.spaces
 
 
 def test_padding_by_axis_and_cause() -> None:

@@ -7,6 +7,12 @@
     │   ├── NotReadableError     no such file, a directory where a file is due, not text, no permission
     │   ├── NotAReportError      it was read, and nothing in it is a memory report
     │   └── ParseError           a shape, a size or a report that does not follow its grammar
+    ├── CompileError             a compile gave no answer
+    │   ├── MissingExtraError    the compiler for this target is not installed
+    │   ├── ProgramError         the program cannot be compiled: no such function, inputs that do not match ...
+    │   │   └── UserCodeError    the user's own code raised
+    │   ├── CompilerError        the compiler refused, crashed, or could not start
+    │   └── CompileTimeoutError  it took longer than allowed
     └── UnknownTargetError       no chip of that name
 
 The message of each says what was wrong, where, and what to do. The command line prints it without a
@@ -53,3 +59,38 @@ class ParseError(InputError, ValueError):
 
 class UnknownTargetError(XlamemError, ValueError):
     """No chip of that name is known."""
+
+
+class CompileError(XlamemError):
+    """A compile gave no answer about memory. A program that does not fit is an answer, not an error."""
+
+
+class MissingExtraError(CompileError):
+    """The compiler for a target is not installed; the message says what to install."""
+
+
+class ProgramError(CompileError):
+    """The program cannot be compiled as it is: no such file or function, inputs that do not match it."""
+
+
+class UserCodeError(ProgramError):
+    """The user's own code raised while it was loaded or traced.
+
+    ``traceback`` has their frames only, as Python prints them; ``exception`` is the name of its type.
+    """
+
+    def __init__(self, message: str, exception: str, traceback: str) -> None:
+        super().__init__(message)
+        self.exception = exception
+        self.traceback = traceback
+
+    def __reduce__(self) -> tuple[type[UserCodeError], tuple[str, str, str]]:
+        return UserCodeError, (str(self), self.exception, self.traceback)
+
+
+class CompilerError(CompileError):
+    """The compiler refused the program, crashed, or could not start."""
+
+
+class CompileTimeoutError(CompileError, TimeoutError):
+    """The compile took longer than allowed."""

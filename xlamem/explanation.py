@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xlamem.advice import advise_report
 from xlamem.analysis import checks, fit, verdict
+from xlamem.analysis.headline import headline
 from xlamem.finding import Explanation
 from xlamem.report import MemoryReport
 
@@ -13,7 +14,7 @@ def explain(report: MemoryReport) -> Explanation:
     findings = verdict.findings(report)
     return Explanation(
         report=report,
-        headline=verdict.headline(report),
+        headline=headline(report),
         verdict=verdict.sentence(report, findings),
         findings=findings,
         checks=checks.run(report),

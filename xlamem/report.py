@@ -240,7 +240,8 @@ class MemoryReport:
     ``message`` is the sentence that told it, as printed. ``spaces`` has the space that the report is
     about first. ``allocations`` are in the order of the input; ``partial`` is true when they are only
     the largest ones, so that sums over them are lower bounds. ``times`` counts how often the input
-    tells the same (a log and an exception, or many hosts); ``suppressed`` is true when the
+    tells the same (a log and an exception, or many hosts); ``hosts`` names who told it, where lines carry a
+    rank, host or process; ``suppressed`` is true when the
     compiler was told to go on after this failure (xla_tpu_no_crash_on_oom); ``truncated`` is true when the
     input broke off inside the report.
     ``notes`` are facts worth a line that are no figures.
@@ -261,6 +262,7 @@ class MemoryReport:
     truncated: bool = False
     timelines: tuple[Timeline, ...] = ()
     times: int = 1
+    hosts: tuple[str, ...] = ()
     suppressed: bool = False
     notes: tuple[str, ...] = ()
     unparsed: tuple[Unparsed, ...] = field(default=())

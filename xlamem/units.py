@@ -16,10 +16,10 @@ _EXPONENT = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 #: One printed size, for use inside larger patterns; groups: number, unit. A number without a unit is none: it
 #: may be the rest of a size that was cut.
-SIZE_PATTERN = r"(\d+(?:\.\d+)?) ?([KMGTPE](?:i?B)?|B)(?![a-z0-9])"
+SIZE_PATTERN = r"(\d{1,20}(?:\.\d{1,9})?) ?([KMGTPE](?:i?B)?|B)(?![a-z0-9])"
 
 # What people type is laxer than what compilers print: "14 gib", "16g", "1e9" is refused.
-_TYPED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtpe]?)(?:i?b)?\s*", re.IGNORECASE)
+_TYPED = re.compile(r"\s*(\d{1,20}(?:\.\d{1,9})?)\s*([kmgtpe]?)(?:i?b)?\s*", re.IGNORECASE)
 
 
 class Size(int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from xlamem.advice import gpu_actions, tpu_actions
 from xlamem.advice.shapes import advise_shape
 from xlamem.analysis.padding import is_padded
 from xlamem.finding import Advice
@@ -22,7 +23,13 @@ _PER_ITEM = 4
 
 
 def advise_report(report: MemoryReport) -> tuple[Advice, ...]:
-    """The computed advice for the padded allocations of a report that did not fit, most bytes first.
+    """What to change: first what the tile model computes for the padded allocations, then the rules of thumb that
+    the report supports. Empty for what is no failure."""
+    return (*_padded(report), *tpu_actions.actions(report), *gpu_actions.actions(report))
+
+
+def _padded(report: MemoryReport) -> tuple[Advice, ...]:
+    """Changes to the padded allocations of a report that did not fit, most bytes first.
 
     Equal shapes are advised on once, for all of them.
     """

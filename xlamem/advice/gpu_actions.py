@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from xlamem.advice.gpu_rows import arguments, by_row, constants, rule
 from xlamem.finding import Advice
-from xlamem.readers.circumstances import AUTOTUNING, GRAPHS
+from xlamem.circumstances import AUTOTUNING, GRAPHS
 from xlamem.report import MemoryReport, Space
 from xlamem.units import format_size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xlamem.finding import Advice
-from xlamem.readers.requested import failed_rows
+from xlamem.circumstances import failed_rows
 from xlamem.report import Space
 from xlamem.units import format_size
 

@@ -1,7 +1,7 @@
 """What to do about a TPU that ran out of memory: rules of thumb that the report supports.
 
-Nothing here is measured, and nothing is said that the report gives no reason for. Which memory it was decides:
-HBM of a program, HBM of a running chip, or a memory on the chip.
+Nothing here is measured, and nothing is said that the report gives no reason for. Which memory it was
+decides: HBM of a program, HBM of a running chip, or a memory on the chip.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 from xlamem.advice.tpu_hbm_rules import hbm, remat_warning
 from xlamem.advice.tpu_onchip_rules import onchip
+from xlamem.advice.tpu_rule import CONSTRAIN, rule
 from xlamem.advice.tpu_runtime_rules import fragmentation, program_load, runtime_alloc
-from xlamem.advice.tpu_rule import rule
 from xlamem.finding import Advice
 from xlamem.report import Kind, MemoryReport
 
@@ -35,10 +35,10 @@ def _host(report: MemoryReport) -> Iterator[Advice]:
     yield rule(
         "offload-less",
         "It is host memory that ran out: what the program keeps there was offloaded, so offload fewer "
-        "values, "
-        "or recompute some of them instead.",
-        "jax.checkpoint(f, policy=jax.checkpoint_policies.save_and_offload_only_these_names("
-        "names_which_can_be_saved=[], names_which_can_be_offloaded=[...fewer...], "
+        "values, or recompute some of them instead.",
+        "jax.checkpoint(f, "
+        "policy=jax.checkpoint_policies.save_and_offload_only_these_names(names_which_can_be_saved=[], "
+        "names_which_can_be_offloaded=[...fewer...], "
         'offload_src="device", offload_dst="pinned_host"))',
         safe=True,
     )
@@ -48,8 +48,7 @@ def _mismatch(report: MemoryReport) -> Iterator[Advice]:
     yield rule(
         "recompile",
         "The program was compiled for another layout than the array has: compile it again with the XLA "
-        "version, "
-        "the flags and the slice that it now runs with, and export a saved model anew.",
+        "version, the flags and the slice that it now runs with, and export a saved model anew.",
         safe=True,
     )
     yield rule(
@@ -63,9 +62,9 @@ def _mismatch(report: MemoryReport) -> Iterator[Advice]:
 def _too_many_words(report: MemoryReport) -> Iterator[Advice]:
     yield rule(
         "split",
-        "No single array may be that large, however much memory there is: shard it, or make it smaller with "
-        "microbatches. It is often what a scan stacks up, layers x batch x ...",
-        'x = jax.lax.with_sharding_constraint(x, jax.NamedSharding(mesh, jax.P("data")))',
+        "No single array may be that large, however much memory there is: shard it, or make it smaller "
+        "with microbatches. It is often what a scan stacks up, layers x batch x ...",
+        CONSTRAIN,
         safe=True,
     )
 

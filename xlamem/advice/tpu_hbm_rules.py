@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from xlamem.advice.tpu_rule import compile_here, rule
+from xlamem.advice.tpu_rule import CONSTRAIN, compile_here, rule
 from xlamem.analysis.verdict import findings
 from xlamem.finding import Advice
 from xlamem.report import Allocation, MemoryReport, Space
@@ -13,7 +13,7 @@ from xlamem.units import format_size
 
 #: The share of what is used from which a group of buffers is worth a word.
 _SHARE = 0.25
-#: One buffer over half of the memory is a mistake in the sharding or the configuration more often than a need.
+#: One buffer over half of the memory is more often a mistake in the sharding than a need.
 _GIANT = 0.5
 _GRADIENT = re.compile(r"\bjvp\(|\btranspose\(")
 
@@ -46,15 +46,14 @@ def remat_warning(report: MemoryReport) -> Iterator[Advice]:
     if not space.capacity:
         yield rule(
             "arguments",
-            "Nothing was left for temporaries: the arguments alone fill what there is, and rematerialization "
-            "cannot help. Shard them, or make them smaller.",
+            "Nothing was left for temporaries: the arguments alone fill what there is, and "
+            "rematerialization cannot help. Shard them, or make them smaller.",
         )
         return
     yield rule(
         "checkpoint",
         "If the program did not fit: recompute more in the backward pass yourself, the compiler found "
-        "nothing "
-        "more to recompute. If it did, there is nothing to do.",
+        "nothing more to recompute. If it did, there is nothing to do.",
         "loss = jax.checkpoint(loss)  # or around each layer",
         safe=True,
     )
@@ -66,10 +65,8 @@ def _no_list(report: MemoryReport) -> Iterator[Advice]:
         yield rule(
             "full-report",
             "The compiler gave up before it laid anything out. With this flag it goes on and lists the "
-            "largest "
-            "allocations. It is a flag of libtpu's, to be set before it starts; compilers of 2026 refuse "
-            "it as "
-            "a compiler option.",
+            "largest allocations. It is a flag of libtpu's, to be set before it starts; newer ones refuse "
+            "it as a compiler option.",
             "LIBTPU_INIT_ARGS=--xla_tpu_impure_oom_fast_exit_threshold=-1 python train.py",
             safe=True,
         )
@@ -77,9 +74,8 @@ def _no_list(report: MemoryReport) -> Iterator[Advice]:
     yield rule(
         "dump",
         f"The message has no list of what takes the memory; the compiler's dump has it: the files{module} "
-        "that end "
-        "in after_optimizations-memory-usage-report.txt and -buffer-assignment.txt are written even though "
-        "the program does not fit.",
+        "that end in after_optimizations-memory-usage-report.txt and -buffer-assignment.txt are written "
+        "even though the program does not fit.",
         "XLA_FLAGS=--xla_dump_to=DIR python train.py; xlamem explain DIR\n"
         '# or, for one program: jax.jit(f).lower(x).compile(compiler_options={"xla_dump_to": "DIR"})',
         safe=True,
@@ -101,16 +97,15 @@ def _one_buffer(report: MemoryReport, space: Space) -> Iterator[Advice]:
         yield rule(
             "layout",
             f"This one buffer{what}{by} is larger than the whole memory because of its layout: without "
-            "padding "
-            f"it takes {format_size(buffer.unpadded_bytes)}. Put larger axes last, or merge the small ones.",
+            f"padding it takes {format_size(buffer.unpadded_bytes)}. Put larger axes last, or merge the "
+            "small ones.",
         )
         return
     yield rule(
         "shard",
-        f"This one buffer{what}{by} takes {format_size(asked)} of a memory of {format_size(capacity)}: "
-        "what else "
-        "the program keeps does not matter. Shard it over more chips, or check why it is not sharded.",
-        'x = jax.lax.with_sharding_constraint(x, jax.NamedSharding(mesh, jax.P("data")))',
+        f"This one buffer{what}{by} takes {format_size(asked)} of a memory of {format_size(capacity)}: what "
+        "else the program keeps does not matter. Shard it over more chips, or check why it is not sharded.",
+        CONSTRAIN,
         safe=True,
     )
 
@@ -134,10 +129,8 @@ def sparsecore_tables() -> Iterator[Advice]:
     yield rule(
         "tables",
         "The SparseCore's share is embedding tables and their buffers: shard the tables over all chips, "
-        "lower "
-        "max_ids_per_partition and max_unique_ids_per_partition, and avoid rows of less than 8 floats, "
-        "which are "
-        "padded to 32 bytes.",
+        "lower max_ids_per_partition and max_unique_ids_per_partition, and avoid rows of less than 8 "
+        "floats, which are padded to 32 bytes.",
     )
 
 
@@ -149,13 +142,12 @@ def _triage(report: MemoryReport, space: Space) -> Iterator[Advice]:
     if not base:
         return
     largest = max((a for a in listed if a.shape is not None), key=lambda a: int(a.bytes), default=None)
-    if largest is not None and space.capacity and int(largest.bytes) > _GIANT * int(space.capacity):
+    if largest is not None and space.capacity and _elements(largest) > _GIANT * int(space.capacity):
         yield rule(
             "sharding",
             f"One buffer, {largest.shape}, takes over half of the memory: that is rarely meant. Check that "
-            "it is "
-            "sharded, and that no jax.debug.print keeps it whole.",
-            'x = jax.lax.with_sharding_constraint(x, jax.NamedSharding(mesh, jax.P("data")))',
+            "it is sharded, and that no jax.debug.print keeps it whole.",
+            CONSTRAIN,
             safe=True,
         )
     own = int(space.outputs or 0) - int(space.aliased or 0)
@@ -172,9 +164,8 @@ def _triage(report: MemoryReport, space: Space) -> Iterator[Advice]:
         yield rule(
             "shard-arguments",
             f"The arguments take {format_size(space.arguments or 0)}: shard parameters and optimizer state "
-            "over "
-            "more chips.",
-            'params = jax.device_put(params, jax.NamedSharding(mesh, jax.P("data")))',
+            "over more chips.",
+            "params = jax.device_put(params, shardings)  # NamedSharding(mesh, PartitionSpec(...)) for each",
             safe=True,
         )
     gradient = [a for a in listed if a.kind == "temp" and _GRADIENT.search(a.op_name or "")]
@@ -182,8 +173,7 @@ def _triage(report: MemoryReport, space: Space) -> Iterator[Advice]:
         yield rule(
             "checkpoint",
             f"{format_size(_sum(gradient))} of the temporaries listed belong to the gradient (jvp in their "
-            "names): "
-            "recompute them in the backward pass.",
+            "names): recompute them in the backward pass.",
             "loss = jax.checkpoint(loss)  # or around each layer",
             safe=True,
         )
@@ -197,8 +187,8 @@ def _triage(report: MemoryReport, space: Space) -> Iterator[Advice]:
     if _sum(wide) >= 2 * _SHARE * base:
         yield rule(
             "bf16",
-            f"{format_size(_sum(wide))} of what is listed is float32: bfloat16 would halve it, with fewer "
-            "digits.",
+            f"{format_size(_sum(wide))} of what is listed is float32: bfloat16 takes half of it at best, "
+            "with fewer digits.",
             "x = x.astype(jnp.bfloat16)",
             safe=False,
         )
@@ -211,6 +201,11 @@ def _triage(report: MemoryReport, space: Space) -> Iterator[Advice]:
             "--xla_tpu_rematerialization_block_effort_factor=10.0'",
             safe=True,
         )
+
+
+def _elements(a: Allocation) -> int:
+    """The bytes without padding: a small array in a bad layout is no question of sharding."""
+    return int(a.unpadded_bytes if a.unpadded_bytes is not None else a.bytes)
 
 
 def _sum(allocations: list[Allocation]) -> int:

@@ -58,6 +58,8 @@ def _vmem(report: MemoryReport, space: Space) -> Iterator[Advice]:
     most = _physical(report)
     # Printed figures are rounded: the next whole MiB is enough.
     bytes_needed = -(-(int(needed) + slack_of(needed)) // _MIB) * _MIB
+    if kernel is False:
+        bytes_needed = max(bytes_needed, _DEFAULT_LIMIT)
     # A buffer measured against the whole memory: no limit to raise.
     if report.source.format == "tpu-one-buffer" or bytes_needed > most:
         return
@@ -71,16 +73,15 @@ def _vmem(report: MemoryReport, space: Space) -> Iterator[Advice]:
         )
     yield rule(
         "scoped-vmem-flag",
-        "Or raise the limit for the whole program. libtpu reads the flag once: set it before the first use "
-        "of the "
-        "TPU, in the environment rather than in the program.",
+        "Raise the limit for the whole program: libtpu reads the flag once, so set it before the first use "
+        "of the TPU, in the environment rather than in the program.",
         f"LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={bytes_needed // 1024} python train.py",
         safe=True,
     )
 
 
 def _blocks(report: MemoryReport) -> Advice:
-    text = "Smaller blocks: what a kernel holds in VMEM are the blocks of its operands and results, and its scratch."
+    text = "Smaller blocks: a kernel holds the blocks of its operands and results in VMEM, and its scratch."
     how = "pl.BlockSpec(block_shape, index_map)  # smaller; and the scratch_shapes"
     for a in sorted(report.allocations, key=lambda a: -int(a.bytes)):
         window = _WINDOW.search(a.tag or "")
@@ -100,8 +101,8 @@ def _compilers_own(space: Space) -> Iterator[Advice]:
         yield rule(
             "limit-lowered",
             f"The limit of {format_size(space.capacity)} is below the compiler's own 16MiB: something has "
-            "lowered "
-            "it. Look for --xla_tpu_scoped_vmem_limit_kib in LIBTPU_INIT_ARGS and in the compiler options.",
+            "lowered it. Look for --xla_tpu_scoped_vmem_limit_kib in LIBTPU_INIT_ARGS and in the compiler "
+            "options.",
             "echo $LIBTPU_INIT_ARGS",
             safe=True,
         )
@@ -109,8 +110,7 @@ def _compilers_own(space: Space) -> Iterator[Advice]:
     yield rule(
         "report-bug",
         "This is no kernel of yours but an operation that XLA fused itself; that it asks for more VMEM "
-        "than it may "
-        "is a compiler bug. Report it with the program's HLO.",
+        "than it may is a compiler bug. Report it with the program's HLO.",
         "XLA_FLAGS=--xla_dump_to=DIR python train.py  # attach *before_optimizations* of the module: "
         "https://github.com/openxla/xla/issues",
     )
@@ -129,9 +129,8 @@ def _smem(report: MemoryReport, space: Space) -> Iterator[Advice]:
     yield rule(
         "smem",
         f"SMEM holds scalars, {there} in all: long tables, such as the block tables given as scalar "
-        "prefetch, "
-        "overflow it. Keep them in VMEM or HBM and bring in the part that a step needs, or make them "
-        "shorter.",
+        "prefetch, overflow it. Keep them in VMEM or HBM and bring in the part that a step needs, or make "
+        "them shorter.",
         "pl.BlockSpec(block_shape, index_map, memory_space=pltpu.VMEM)",
         safe=True,
     )
@@ -142,8 +141,7 @@ def _sflag(report: MemoryReport, space: Space) -> Iterator[Advice]:
     yield rule(
         "semaphores",
         "The memory for semaphores ran out: one for each copy that is under way at the same time is "
-        "enough, used "
-        f"again in turn.{most}",
+        f"enough, used again in turn.{most}",
         "scratch_shapes=[pltpu.SemaphoreType.DMA((n,))]  # a smaller n",
         safe=True,
     )

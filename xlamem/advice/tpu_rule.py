@@ -5,6 +5,12 @@ from __future__ import annotations
 from xlamem.finding import Advice
 from xlamem.report import MemoryReport
 
+#: Sharding a value inside a program.
+CONSTRAIN = (
+    "x = jax.lax.with_sharding_constraint("
+    'x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data")))'
+)
+
 
 def rule(name: str, text: str, how: str | None = None, *, safe: bool | None = None) -> Advice:
     """One rule of thumb."""

@@ -41,15 +41,15 @@ def fragmentation(report: MemoryReport) -> Iterator[Advice]:
     )
     yield rule(
         "free-first",
-        f"There is room for {asked}, only not in one piece, and the runtime has already tried to move things "
-        "together. Free arrays and loaded programs before this point, the large ones first.",
+        f"There is room for {asked}, only not in one piece, and the runtime has already tried to move "
+        "things together. Free arrays and loaded programs before this point, the large ones first.",
         "del old_state; jax.clear_caches()  # programs are loaded again when they are called",
         safe=True,
     )
     yield rule(
         "host-init",
-        "Arrays that come and go while parameters are initialised leave the holes: initialise on the host, "
-        "then move.",
+        "If it happens at the start: arrays that come and go during initialisation leave holes. Initialise "
+        "on the host, then move.",
         'with jax.default_device(jax.local_devices(backend="cpu")[0]): params = init(key)\n'
         "params = jax.device_put(params, shardings)",
         safe=True,
@@ -62,8 +62,8 @@ def program_load(report: MemoryReport) -> Iterator[Advice]:
     program = report.program or "the program"
     yield rule(
         "live-arrays",
-        f"It compiled, but {program} needs its temporaries in one piece beside the arrays that are there."
-        f"{_missing(report)} See what holds the memory, and drop what is not needed.",
+        f"It compiled, but {program} needs its temporaries in one piece beside the arrays that are "
+        f"there.{_missing(report)} See what holds the memory, and drop what is not needed.",
         _LIST,
         safe=True,
     )
@@ -71,8 +71,7 @@ def program_load(report: MemoryReport) -> Iterator[Advice]:
     yield rule(
         "fewer-programs",
         "Every compiled function that was called stays loaded: drop those that are done, and avoid "
-        "compiling one "
-        "for every shape.",
+        "compiling one for every shape.",
         "jax.clear_caches()",
         safe=True,
     )

@@ -49,6 +49,12 @@ class Occupancy:
         if extent.bytes <= 0:
             return
         first, last = self._touching(extent)
+        if first == last:  # most values share their bytes with nobody
+            self.live += extent.bytes
+            self.unpadded += extent.unpadded
+            self._starts.insert(first, extent.offset)
+            self._clusters.insert(first, _Cluster(extent.offset, extent.end, [extent], extent.unpadded))
+            return
         members = [extent]
         for cluster in self._clusters[first:last]:
             members += cluster.members
@@ -59,6 +65,11 @@ class Occupancy:
         if extent.bytes <= 0:
             return
         first, last = self._touching(extent)
+        if last - first == 1 and len(self._clusters[first].members) == 1:
+            self.live -= extent.bytes
+            self.unpadded -= extent.unpadded
+            del self._starts[first], self._clusters[first]
+            return
         members = [m for cluster in self._clusters[first:last] for m in cluster.members]
         members.remove(extent)
         self._replace(first, last, _clusters(members))
@@ -105,12 +116,18 @@ def _cluster(members: list[Extent]) -> _Cluster:
 
 
 def representatives(members: list[Extent]) -> list[Extent]:
-    """Those of overlapping values that stand for the rest: the largest, of equal ones the one with most data.
+    """Those of overlapping values that stand for the rest: the largest, of equal ones that with most data.
 
-    So padding is never counted where another value uses the same bytes, and never twice.
+    So padding is never counted where another value uses the same bytes, and never twice. In order of offset.
     """
     chosen: list[Extent] = []
+    starts: list[int] = []
     for member in sorted(members, key=lambda m: (-m.bytes, -m.unpadded, m.offset)):
-        if all(member.end <= c.offset or member.offset >= c.end for c in chosen):
-            chosen.append(member)
+        # Those chosen do not overlap, so only the neighbours can.
+        at = bisect_left(starts, member.offset)
+        if (at == len(starts) or chosen[at].offset >= member.end) and (
+            at == 0 or chosen[at - 1].end <= member.offset
+        ):
+            starts.insert(at, member.offset)
+            chosen.insert(at, member)
     return chosen

@@ -110,7 +110,7 @@ def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline
     """``space`` with its peak, and what is padding and fragmentation of its temporaries there."""
     if found is None:
         return space
-    here = [a for a in allocations if a.space == space.name and not is_heap(a)]
+    here = [a for a in allocations if a.space == space.name and a.kind != "temp"]
     held = sum(int(a.bytes) for a in here)
     padded = found.live[found.peak_at] - held
     temps = space.temps or 0
@@ -132,20 +132,34 @@ def alive_at_peak(report: MemoryReport, space: str | None = None) -> tuple[Alloc
     """
     rows: list[Allocation] = []
     for allocation in report.in_space(space or main_space(report)):
-        if allocation.at_peak is False:
-            continue
-        if not is_heap(allocation) or all(b.at_peak is None for b in allocation.buffers):
-            rows.append(allocation)
-            continue
-        at: dict[Extent, Buffer] = {}
-        for buffer in allocation.buffers:
-            if buffer.at_peak:
-                # Of several in the same bytes the first with a name of the user's says most.
-                item = extent(buffer)
-                if item not in at or (at[item].op_name is None and buffer.op_name is not None):
-                    at[item] = buffer
-        rows += [as_allocation(at[item], allocation) for item in representatives(list(at))]
+        if allocation.at_peak is not False:
+            rows += _rows(allocation)
     return tuple(sorted(rows, key=lambda a: -int(a.bytes)))
+
+
+def expanded(report: MemoryReport) -> MemoryReport:
+    """``report`` with the values alive at the peak in the place of each heap: what people want listed.
+
+    The rows of temporaries then add up to ``padded``: fragmentation is nobody's. Heaps without a timeline,
+    and reports without heaps, stay as they are.
+    """
+    if not any(is_heap(a) for a in report.allocations):
+        return report
+    return replace(report, allocations=tuple(row for a in report.allocations for row in _rows(a)))
+
+
+def _rows(allocation: Allocation) -> list[Allocation]:
+    """The values of a heap alive at the peak, one row for those that share bytes; else the allocation."""
+    if not is_heap(allocation) or all(b.at_peak is None for b in allocation.buffers):
+        return [allocation]
+    at: dict[Extent, Buffer] = {}
+    for buffer in allocation.buffers:
+        if buffer.at_peak:
+            # Of several in the same bytes the first with a name of the user's says most.
+            item = extent(buffer)
+            if item not in at or (at[item].op_name is None and buffer.op_name is not None):
+                at[item] = buffer
+    return [as_allocation(at[item], allocation) for item in representatives(list(at)) if item.bytes]
 
 
 def main_space(report: MemoryReport) -> str:

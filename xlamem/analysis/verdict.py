@@ -1,4 +1,4 @@
-"""The answer in one line, why in another, and the reasons behind it."""
+"""Why memory ran out, in one sentence, and the reasons behind it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xlamem.analysis.groups import equal_tensors, layout_copies
 from xlamem.analysis.padding import needed_without_padding, total_padding
 from xlamem.finding import Finding
-from xlamem.report import MemoryReport, Space
+from xlamem.report import Kind, MemoryReport, Space
 from xlamem.units import format_size
 
 #: A single buffer, or a set of equal ones, is a reason of its own from this share of what is used on.
@@ -31,47 +31,23 @@ _TITLES = {
     "scoped": "scoped (kernel and spill) memory",
 }
 
+_NO_LIST = "The message lists nothing; a dump, or the same compile on any machine, shows who holds the bytes."
 
-def headline(report: MemoryReport) -> str:
-    """What ran out, on what, and by how much; or that it fits."""
-    space = report.space
-    if space is None:
-        return report.message
-    where = space.name.upper() if space.name != "host" else "host memory"
-    chip = _chip(report)
-    program = f", program {report.program}" if report.program else ""
-    if report.kind == "success":
-        if space.used is None or space.capacity is None:
-            return f"Compiled{program}: no figure of what it uses of its memory was printed."
-        return (
-            f"Fits{program}: uses {format_size(space.used)} of {format_size(space.capacity)} {where}{chip}"
-            + f", {format_size(int(space.capacity) - int(space.used))} free."
-        )
-    used = space.used if space.used is not None else space.total if space.total is not None else space.program
-    if used is None:
-        known = sum(int(a.bytes) for a in report.in_space(space.name))
-        if not known:
-            return f"Out of {where}{chip}{program}: the report does not say how much was used."
-        return (
-            f"Out of {where}{chip}{program}: the largest allocations listed take {format_size(known)}; "
-            "the totals are not in the input."
-        )
-    text = f"Out of {where}{chip}{program}: {format_size(used)} used"
-    if space.used is None:
-        text = f"Out of {where}{chip}{program}: at least {format_size(used)} used"
-    if space.capacity is not None:
-        text += f" of {format_size(space.capacity)}"
-    over = space.over
-    if over is None and space.capacity is not None and int(used) > int(space.capacity):
-        over = int(used) - int(space.capacity)
-    return text + (f", over by {format_size(over)}." if over is not None else ".")
-
-
-def _chip(report: MemoryReport) -> str:
-    if report.target is None:
-        return " on a TPU" if report.backend == "tpu" else ""
-    name = f"TPU {report.target.name}" if report.backend == "tpu" else report.target.name
-    return f" on {name}" + (" (inferred)" if report.target.inferred else "")
+#: What there is to say where the form itself is the answer.
+_OF_FORM = {
+    "tpu-hbm-line": _NO_LIST,
+    "tpu-early-abort": "The compiler gave up on an estimate, before it laid anything out; the real figure may differ.",
+    "tpu-one-buffer": "One buffer alone is larger than the whole memory.",
+    "gpu-oom": "The message does not say what the memory was for.",
+}
+_OF_KIND: dict[Kind, str] = {
+    "fragmentation": "There is enough free memory, but not in one piece.",
+    "runtime-alloc": "The device's memory was already taken: by arrays, loaded programs, or somebody else.",
+    "program-load": "The program was compiled and could not be loaded beside what is on the device already.",
+    "benign": "The allocator was refused memory that would have made it faster, and went on without.",
+    "kernel-shared-memory": "This is the memory of one kernel's block on the chip, not the card's.",
+    "remat-warning": "The program may fit all the same; if it does not, an error follows.",
+}
 
 
 def findings(report: MemoryReport) -> tuple[Finding, ...]:
@@ -91,14 +67,16 @@ def findings(report: MemoryReport) -> tuple[Finding, ...]:
 
 
 def sentence(report: MemoryReport, reasons: tuple[Finding, ...]) -> str:
-    """Why, in one sentence."""
+    """Why, in one sentence; "" where nothing is to be added to the headline."""
     space = report.space
-    if space is None or report.kind == "success" or report.fits:
-        padding = total_padding(report)
-        if space is None or padding is None or not padding.bytes:
-            return "The program fits."
-        much = format_size(padding.bytes)
-        return f"The program fits; {much} of what it uses are padding ({padding.provenance})."
+    if report.kind == "success" or report.fits:
+        return _fitting(report)
+    if report.source.format in _OF_FORM and not report.allocations:
+        return _OF_FORM[report.source.format]
+    if report.kind in _OF_KIND:
+        return _OF_KIND[report.kind]
+    if space is None or report.kind not in ("hbm", "onchip", "host"):
+        return ""
     least = _SMALL_SHARE * _base(report, space)
     titles = [_TITLES[f.name] for f in reasons if f.name in _TITLES and (f.bytes or 0) >= least]
     need = needed_without_padding(report)
@@ -106,13 +84,20 @@ def sentence(report: MemoryReport, reasons: tuple[Finding, ...]) -> str:
         much = format_size(need.bytes)
         return f"Padding-bound: without tile padding {much} would be needed, and that fits."
     if not titles:
-        return "Nothing that is listed explains it: the report says too little."
+        return "" if report.allocations else "The report does not list what holds the memory."
     main = titles[0] if len(titles) == 1 else f"{titles[0]}, then {titles[1]}"
     text = f"Mainly {main}."
     padded = any(f.name == "padding" for f in reasons)
     if padded and need is not None and space.capacity and need.bytes > int(space.capacity):
         text += f" Padding alone does not decide it: without any, {_still_needed(need.bytes, space.capacity)}"
     return text
+
+
+def _fitting(report: MemoryReport) -> str:
+    padding = total_padding(report)
+    if padding is None or not padding.bytes:
+        return ""
+    return f"{format_size(padding.bytes)} of what it uses are padding ({padding.provenance})."
 
 
 def _still_needed(needed: int, capacity: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import closing
 from dataclasses import replace
 
 from xlamem.errors import NotAReportError
@@ -62,7 +63,7 @@ def read_all(
 
 
 def _read_file(opened: Input) -> list[MemoryReport]:
-    try:
+    with closing(opened):
         if b"\0" in opened.head or opened.name.endswith(".pb") or _DUMPED.match(opened.head):
             from xlamem.readers.dump import read_bytes
 
@@ -70,19 +71,21 @@ def _read_file(opened: Input) -> list[MemoryReport]:
             report = read_bytes(opened.name, data)
             if report is not None:
                 return [report]
-            opened = Input.of_bytes(opened.name, data)
-        from xlamem.readers.log import read_log
-        from xlamem.readers.merge import merge
+            return _read_as_log(Input.of_bytes(opened.name, data))
+        return _read_as_log(opened)
 
-        reports = merge(list(read_log(opened)))
-        if not reports:
-            raise NotAReportError(_nothing_in(opened))
-        if opened.damage.text:
-            note = f"{opened.name}: {opened.damage.text}; what follows was not read"
-            reports = [replace(report, notes=(*report.notes, note)) for report in reports]
-        return reports
-    finally:
-        opened.close()
+
+def _read_as_log(opened: Input) -> list[MemoryReport]:
+    from xlamem.readers.log import read_log
+    from xlamem.readers.merge import merge
+
+    reports = merge(list(read_log(opened)))
+    if not reports:
+        raise NotAReportError(_nothing_in(opened))
+    if opened.damage.text:
+        note = f"{opened.name}: {opened.damage.text}; what follows was not read"
+        reports = [replace(report, notes=(*report.notes, note)) for report in reports]
+    return reports
 
 
 def _nothing_in(opened: Input) -> str:

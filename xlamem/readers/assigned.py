@@ -6,6 +6,7 @@ Both forms of a dump, text and proto, become these; :mod:`xlamem.readers.assignm
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xlamem.shape import Shape
 
@@ -25,15 +26,15 @@ def memory_word(space: str) -> str:
     return "host memory" if space == "host" else space.upper()
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value in an allocation: ``name`` and ``index`` say whose result, ``bytes`` and ``offset`` where.
+class Value(NamedTuple):
+    """A value in an allocation: ``name`` and ``shape_index`` say whose result it is.
 
-    ``phi`` values are a loop's view of what was put into it: same bytes, no instruction of its own.
+    ``phi`` values are a loop's view of what was put into it: same bytes, no instruction of its own. A tuple,
+    because a program has tens of thousands of them.
     """
 
     name: str
-    index: tuple[int, ...]
+    shape_index: tuple[int, ...]
     bytes: int
     offset: int
     shape: Shape | None = None

@@ -10,7 +10,7 @@ from xlamem.analysis.timeline import is_heap, timeline, with_peak, with_totals
 from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, memory_word, space_name
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
-from xlamem.readers.hlo_module import HloModule, Instruction
+from xlamem.readers.hlo_module import CONTROL_FLOW, HloModule, Instruction
 from xlamem.readers.storage import Storage
 from xlamem.report import (
     Allocation,
@@ -56,10 +56,10 @@ def report(
             allocations = [with_peak(a, found) if a.space == name else a for a in allocations]
         capacity = facts.capacity if name == builder.device else None
         spaces.append(with_totals(_totals(name, allocations, capacity), allocations, found))
-    main = spaces[0] if spaces else Space(builder.device, total=0)
+    main = spaces[0] if spaces else Space(builder.device, used=0, total=0)
     fits = facts.fits
-    if fits is None and main.over is not None:
-        fits = main.over == 0
+    if fits is None and main.capacity is not None:
+        fits = main.over is None
     notes = [*facts.notes, *assignment.notes]
     for part in (module, live):
         notes += part.notes if part is not None else ()
@@ -81,7 +81,7 @@ def report(
         program=facts.program,
         fits=fits,
         provenance="compiled",
-        spaces=tuple(spaces),
+        spaces=tuple(spaces) or (main,),
         allocations=tuple(allocations),
         partial=assignment.truncated,
         truncated=facts.truncated or assignment.truncated,
@@ -113,7 +113,7 @@ class _Builder:
         self.backward = ownership.backward_steps(name for _, name in self.steps)
         # A buffer that a loop works on is several values in a row; its time is theirs together.
         self.spans = {} if live is None else dict(live.ranges)
-        if module is not None and live is not None:
+        if module is not None and live is not None and any(i.opcode in CONTROL_FLOW for i in module.sequence):
             storage = Storage(module)
             together = storage.spans(live.ranges)
             self.spans = {
@@ -152,7 +152,12 @@ class _Builder:
             line=a.line,
         )
         if heap or main is None:
-            return replace(shown, name=None, unpadded_bytes=None, label=f"heap of {len(buffers)} values")
+            return replace(
+                shown,
+                name=None,
+                unpadded_bytes=None,
+                label=f"heap of {len(buffers)} values" if buffers else "scratch",
+            )
         return replace(
             shown,
             shape=main.shape,
@@ -165,7 +170,7 @@ class _Builder:
         )
 
     def _buffer(self, value: Value, a: AssignedAllocation, kind: str) -> Buffer:
-        place = value.name, value.index
+        place = value.name, value.shape_index
         instruction = self._instruction(value.name)
         named = None if self.flow is None else self.flow.op_name(place)
         live = None if self.live is None else self.live.ranges.get(place)
@@ -188,7 +193,7 @@ class _Builder:
             bytes=value.bytes,
             offset=value.offset,
             shape=value.shape,
-            index=value.index,
+            index=value.shape_index,
             opcode=None if instruction is None else instruction.opcode,
             op_name=op_name,
             source_file=None if source is None else source.source_file,
@@ -288,13 +293,12 @@ def _totals(name: str, allocations: Sequence[Allocation], capacity: int | None) 
         name,
         capacity=capacity,
         used=total,
-        over=None if capacity is None else max(0, total - capacity),
+        over=None if capacity is None or total <= capacity else total - capacity,
         arguments=of("argument", "alias"),
         outputs=of("output", "alias"),
         aliased=of("alias"),
         temps=of("temp"),
         constants=of("constant"),
-        program=total - of("argument", "alias"),
         total=total,
     )
 

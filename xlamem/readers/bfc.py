@@ -45,8 +45,6 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-#: Words that any of the above has; without them nothing is searched.
-_ANY = ("ran out of memory trying", "Ran out of memory trying", "BFCAllocator", "in-use chunks", "Stats:")
 
 _ASKED = re.compile(rf"\s+{SIZE}")
 _ROUNDED = re.compile(r"\s*\(rounded\s+to\s+(\d{1,20}(?:\.\d{1,6})?)([KMGTPE](?:i?B)?|B)?\)")
@@ -64,6 +62,14 @@ _ONE_SIZE = re.compile(rf"\s+{SIZE}")
 _POOL = re.compile(
     rf"{GAP}{FIGURE}{GAP}memory_limit_:{GAP}{FIGURE}(?:{GAP}available\s+(?:bytes|size):{GAP}{FIGURE})?"
 )
+#: What a failure can begin with, or nearly: quick to search for, as each alternative starts with a letter.
+_START = re.compile(
+    r"ran\s+out\s+of\s+memory\s+trying|Ran\s+out\s+of\s+memory\s+trying|BFCAllocator\s+dump|Chunks\s+of\s+size"
+    r"|Sum\s+Total\s+of|Stats:"
+)
+_LEAD = 120
+#: How far apart two tokens of one failure can be.
+_REACH = 20_000
 _MAX_GAP_LINES = 12
 _WITHIN = 1500
 
@@ -92,26 +98,43 @@ def read_bfc(lines: Lines, name: str) -> Iterator[MemoryReport]:
     :class:`~xlamem.report.Source`.
     """
     text = lines.text
-    if not any(words in text for words in _ANY):
-        return
     harmless: dict[tuple[str | None, int | None], MemoryReport] = {}
     draft: BfcFailure | None = None
-    for token in _TOKEN.finditer(text):
-        kind = token.lastgroup or ""
-        if kind == "stats" and "cuMemAllocAsync" in text[max(0, token.start() - _WITHIN) : token.start()]:
-            continue  # another allocator's, read by cuda_async.py
-        if draft is not None and not (_takes(draft, token) and _near(draft, token, lines)):
+    at = 0
+    while True:
+        token = _next(text, at, draft is not None)
+        if token is None and draft is None:
+            break
+        if token is None or (draft is not None and not (_takes(draft, token) and _near(draft, token, lines))):
+            assert draft is not None
             yield from _finish(draft, lines, name, harmless)
             draft = None
+            continue
+        at, kind = token.end(), token.lastgroup or ""
+        if kind == "stats" and "cuMemAllocAsync" in text[max(0, token.start() - _WITHIN) : token.start()]:
+            continue  # another allocator's, read by cuda_async.py
         if draft is None:
             if kind not in ("ranout", "dump", "group", "sum", "stats"):
                 continue
             draft = BfcFailure(token.start(), token.end())
         draft.seen.add(kind)
         _read(draft, token, lines)
-    if draft is not None:
-        yield from _finish(draft, lines, name, harmless)
+        at = max(at, draft.end)
     yield from harmless.values()
+
+
+def _next(text: str, at: int, inside: bool) -> re.Match[str] | None:
+    """The next token; outside a failure only near the words that one can begin with."""
+    if inside:
+        return _TOKEN.search(text, at, at + _REACH)
+    for start in _START.finditer(text, at):
+        # The token may begin before those words, and must not end before them.
+        token = _TOKEN.search(text, max(at, start.start() - _LEAD), start.end() + _LEAD)
+        while token is not None and token.end() < start.end():
+            token = _TOKEN.search(text, token.end(), start.end() + _LEAD)
+        if token is not None:
+            return token
+    return None
 
 
 def _near(draft: BfcFailure, token: re.Match[str], lines: Lines) -> bool:

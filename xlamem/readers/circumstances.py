@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-AUTOTUNING = "It failed while XLA was timing variants of a kernel (autotuning)."
-GRAPHS = "It failed around a CUDA graph (command buffer)."
+from xlamem.circumstances import AUTOTUNING, GRAPHS
 
 _BEFORE, _AFTER = 300, 500
 _AUTOTUNING = re.compile(r"[Aa]utotun|algorithm[ _]picker|conv_algorithm|redzone", re.IGNORECASE)

@@ -22,6 +22,7 @@ from xlamem.readers.lines import Lines
 from xlamem.readers.sentence import GAP, figure, sentence, source
 from xlamem.report import Allocation, MemoryReport, Space
 
+
 _HEAD = re.compile(r"cuMemAllocAsync\s+failed\s+to\s+allocate(?:\s+(\d{1,20})(?:\s+bytes\b|:))?")
 _NAME = re.compile(r"([\w.\-]{1,80}) $")
 _FREE = re.compile(r"Free\s+memory/Total\s+memory:\s*(\d{1,20})/(?:(\d{1,20})(?=[\s\\,;\"']))?")
@@ -38,8 +39,6 @@ _WITHIN = 1500
 def read_cuda_async(lines: Lines, name: str) -> Iterator[MemoryReport]:
     """Every failure of a cudaMallocAsync allocator in ``lines``. ``name`` is for the reports' source."""
     text = lines.text
-    if "cuMemAllocAsync" not in text:
-        return
     heads = list(_HEAD.finditer(text))
     for head, following in zip(heads, [*heads[1:], None], strict=False):
         until = following.start() if following else len(text)

@@ -14,6 +14,7 @@ from xlamem.errors import NotAReportError
 from xlamem.readers import (
     assignment_report,
     buffer_assignment,
+    garbage,
     hlo_estimate,
     hlo_proto,
     hlo_text,
@@ -29,6 +30,7 @@ from xlamem.report import MemoryReport, Source
 from xlamem.units import format_size
 
 
+@garbage.paused()
 def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]:
     """A report for each program dumped into a folder: what does not fit first, then the largest.
 
@@ -72,6 +74,13 @@ def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]
     return [report for _, report in read]
 
 
+def sniff(name: str, head: bytes) -> bool:
+    """Whether :func:`read_bytes` should be asked about a file with this name and these first bytes."""
+    forms = (hlo_proto, hlo_text, buffer_assignment, live_range, usage_report)
+    return name.endswith(".pb") or any(form.sniff(name, head) for form in forms)
+
+
+@garbage.paused()
 def read_bytes(name: str, data: bytes) -> MemoryReport | None:
     """The report of one file of a dump, told by its content; None if it is no such file.
 
@@ -82,15 +91,13 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
     program, backend = named(os.path.basename(name))
     facts = Facts(Source(name, "dump"), program=program, backend=backend)
     if hlo_proto.sniff(name, head):
-        found = hlo_proto.read(data)
-        facts = replace(facts, source=Source(name, "hlo-proto"), notes=found.notes)
-        if found.assignment is not None:
-            return assignment_report.report(
-                found.assignment, found.module, found.live, _named(facts, found.module)
-            )
-        if found.module is not None:
-            return hlo_estimate.report(found.module, _named(facts, found.module))
-        raise NotAReportError(f"{name}: {'; '.join(found.notes) or 'no HLO module in it'}")
+        proto = hlo_proto.read(data)
+        facts = replace(_named(facts, proto.module), source=Source(name, "hlo-proto"), notes=proto.notes)
+        if proto.assignment is not None and proto.assignment.allocations:
+            return assignment_report.report(proto.assignment, proto.module, proto.live, facts)
+        if proto.module is not None and proto.module.sequence:
+            return hlo_estimate.report(proto.module, facts)
+        raise NotAReportError(f"{name}: {'; '.join(proto.notes) or 'no HLO module in it'}")
     if name.endswith(".pb"):
         assignment = hlo_proto.read_assignment(data)
         if assignment is None:
@@ -99,7 +106,10 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
     if buffer_assignment.sniff(name, head):
         facts = replace(facts, source=Source(name, "buffer-assignment"))
-        return assignment_report.report(buffer_assignment.parse(text), None, live_range.parse(text), facts)
+        found = buffer_assignment.parse(text)
+        if not found.allocations:
+            raise NotAReportError(f"{name}: a buffer assignment without a single allocation; is it cut off?")
+        return assignment_report.report(found, None, live_range.parse(text), facts)
     if hlo_text.sniff(name, head):
         module = hlo_text.parse(text)
         if not module.sequence:

@@ -37,6 +37,10 @@ _ROLES = {
 }
 
 
+_EARLY = frozenset({"early text", "early proto"})
+_ABOUT = frozenset({"target", "gpu target", "topology"})
+
+
 @dataclass(slots=True)
 class Dumped:
     """The files of one compile of one program: ``files`` by what they are."""
@@ -50,7 +54,7 @@ class Dumped:
     @property
     def has_memory(self) -> bool:
         """Whether any of the files says something about memory."""
-        return bool(self.files.keys() - {"fits", "oom", "target", "gpu target", "topology"})
+        return bool(self.files.keys() - {"fits", "oom"} - _ABOUT)
 
 
 def named(name: str) -> tuple[str | None, Backend | None]:
@@ -93,7 +97,27 @@ def scan(folder: Path) -> list[Dumped]:
             key = match[1], match[3] or ""
             if key in found:
                 found[key].files["topology"] = folder / name / "topology.pb"
-    return [dumped for dumped in found.values() if dumped.has_memory]
+    return [dumped for dumped in _joined(list(found.values())) if dumped.has_memory]
+
+
+def _joined(dumps: list[Dumped]) -> list[Dumped]:
+    """``dumps`` with those made one that are one compile: XLA may clone a module under a new number.
+
+    The first number then has only what comes before compiling, the second only what comes after.
+    """
+    joined: list[Dumped] = []
+    started: dict[tuple[str, str], Dumped] = {}
+    for dumped in dumps:
+        key = dumped.program, dumped.build
+        early = started.pop(key, None)
+        if early is not None and not dumped.files.keys() & _EARLY:
+            joined.remove(early)
+            dumped.files = {**early.files, **dumped.files}
+            dumped.backend = dumped.backend or early.backend
+        elif not dumped.files.keys() - _EARLY - _ABOUT:
+            started[key] = dumped
+        joined.append(dumped)
+    return joined
 
 
 def chosen(dumps: list[Dumped], module: str | None, folder: Path) -> list[Dumped]:

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 from xlamem.readers.circumstances import circumstances
 from xlamem.readers.lines import Lines
-from xlamem.readers.sentence import SIZE, figure, sentence, source
+from xlamem.readers.sentence import SIZE, figure, matches, sentence, source
 from xlamem.report import Kind, MemoryReport, Space
 from xlamem.units import Size
+
 
 _REFUSED = re.compile(
     rf"""
@@ -39,6 +40,7 @@ _REFUSED = re.compile(
     """,
     re.VERBOSE,
 )
+_START = re.compile(r"failed\s+to\s+alloc|could\s+not\s+allocate\s+pinned|failed\s+call\s+to\s")
 #: An allocator backs off by a tenth at a time.
 _STEP = 0.85
 _ABSURD = 1 << 60
@@ -68,7 +70,7 @@ def read_gpu_driver(lines: Lines, name: str) -> Iterator[MemoryReport]:
     """
     text = lines.text
     series: _Series | None = None
-    for match in _REFUSED.finditer(text):
+    for match in matches(_START, _REFUSED, text):
         place = match.lastgroup or ""
         if place == "context":
             if series is not None:

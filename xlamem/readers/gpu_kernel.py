@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator
 
 from xlamem.readers.lines import Lines
-from xlamem.readers.sentence import figure, program_after, sentence, source
+from xlamem.readers.sentence import figure, matches, program_after, sentence, source
 from xlamem.report import MemoryReport, Space
+
 
 _WHOLE = r"(?=[\s\\,;\"')\]]|\.(?!\d))"
 _SHARED = re.compile(
@@ -27,11 +28,12 @@ _SHARED = re.compile(
     """,
     re.VERBOSE,
 )
+_START = re.compile(r"Shared\s+memory\s|out\s+of\s+resource")
 
 
 def read_gpu_kernel(lines: Lines, name: str) -> Iterator[MemoryReport]:
     """Every such sentence in ``lines``. ``name`` is the input's, for the reports' source."""
-    for match in _SHARED.finditer(lines.text):
+    for match in matches(_START, _SHARED, lines.text):
         notes = [
             "A kernel's shared memory is on the chip, a few hundred kilobytes at most; it is not the GPU's "
             "memory."

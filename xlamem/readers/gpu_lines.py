@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator
 
 from xlamem.readers.lines import Lines
-from xlamem.readers.sentence import figure, program_after, sentence, source
+from xlamem.readers.sentence import figure, matches, program_after, sentence, source
 from xlamem.report import MemoryReport, Space
+
 
 _LINE = re.compile(
     r"""
@@ -30,11 +31,12 @@ _LINE = re.compile(
     """,
     re.VERBOSE,
 )
+_START = re.compile(r"The\s+byte\s+size\s|Failed\s+to\s+allocate\s|NCCL\s+(?:operation|WARN)")
 
 
 def read_gpu_lines(lines: Lines, name: str) -> Iterator[MemoryReport]:
     """Every such sentence in ``lines``. ``name`` is the input's, for the reports' source."""
-    for match in _LINE.finditer(lines.text):
+    for match in matches(_START, _LINE, lines.text):
         if match["limit"]:
             yield from _limit(match, lines, name)
         elif match["constant"]:

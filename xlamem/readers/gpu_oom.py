@@ -24,11 +24,12 @@ from dataclasses import dataclass, field
 from xlamem.readers.circumstances import circumstances
 from xlamem.readers.gpu_buffers import build_buffer
 from xlamem.readers.lines import Lines
-from xlamem.readers.requested import failed_row_note
+from xlamem.circumstances import failed_buffer_note, failed_row_note
 from xlamem.readers.sentence import BYTES, SIZE, figure, program_after, sentence, source, whole_lines
 from xlamem.readers.tpu_items import Item
-from xlamem.report import Allocation, MemoryReport, Space, Unparsed
+from xlamem.report import MemoryReport, Space, Unparsed
 from xlamem.units import Size
+
 
 _TOKEN = re.compile(
     r"""
@@ -51,6 +52,13 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+#: What a report can begin with, quick to search for: each alternative starts with a letter.
+_START = re.compile(
+    r"Out\s+of\s+(?:host\s+)?memory\s+while|Failed\s+to\s+allocate\s+request|BufferAssignment\s"
+    r"|Peak\s+buffers:|Buffer\s+\d"
+)
+#: How far apart two tokens of one report can be: op names of fused instructions are long.
+_REACH = 50_000
 _BYTES = re.compile(rf"\s+{BYTES}\.?")
 _SIZE = re.compile(rf"\s+{SIZE}(?:\s*\((\d{{1,20}})B\))?\.?")
 _WHERE = re.compile(
@@ -82,6 +90,7 @@ class _Draft:
 
     start: int
     end: int
+    first_end: int
     message: str = ""
     host: bool = False
     headed: bool = False
@@ -125,15 +134,15 @@ def read_gpu_oom(lines: Lines, name: str) -> Iterator[MemoryReport]:
     """
     text = lines.text
     draft: _Draft | None = None
-    token = _TOKEN.search(text)
+    token = _start(text, 0)
     while token is not None:
-        following = _TOKEN.search(text, token.end())
-        until = following.start() if following else len(text)
+        following = _TOKEN.search(text, token.end(), token.end() + _REACH)
+        until = following.start() if following else min(len(text), token.end() + _REACH)
         if draft is not None and not draft.takes(token) and _ends(draft, token):
             yield from _finish(draft, lines, name)
             draft = None
         if draft is None and token.lastgroup in ("head", "debug", "stats", "peak", "buffer"):
-            draft = _Draft(token.start(), token.end())
+            draft = _Draft(token.start(), token.end(), token.end())
         if draft is not None and (token.lastgroup == "head" or draft.takes(token)):
             draft.stamps += 1 if lines.starts_record(token.start()) else -1
             if not _read(draft, token, until, lines):
@@ -145,14 +154,24 @@ def read_gpu_oom(lines: Lines, name: str) -> Iterator[MemoryReport]:
                 # Loggers stamp a message's first line, launchers every line.
                 if draft.stamps > 0 or not lines.starts_record(at)
             ]
-            if len(left) > _MAX_GAP_LINES:
+            if following is None or len(left) > _MAX_GAP_LINES:
                 yield from _finish(draft, lines, name)
                 draft = None
-            elif following is not None and draft.takes(following):
+            elif draft.takes(following):
                 draft.unparsed.extend(left)
-        token = following
-    if draft is not None:
-        yield from _finish(draft, lines, name)
+        token = following if draft is not None else _start(text, token.end())
+
+
+def _start(text: str, at: int) -> re.Match[str] | None:
+    """The next token that a report can begin with."""
+    while True:
+        start = _START.search(text, at)
+        if start is None:
+            return None
+        token = _TOKEN.match(text, start.start())
+        if token is not None:
+            return token
+        at = start.end()
 
 
 def _ends(draft: _Draft, token: re.Match[str]) -> bool:
@@ -261,7 +280,9 @@ def _finish(draft: _Draft, lines: Lines, name: str) -> Iterator[MemoryReport]:
     if row is not None:
         notes.append(row)
     elif space.requested is not None:
-        notes.extend(_failed_buffer(space.requested, built))
+        found = failed_buffer_note(space.requested, ((item.number, a) for item, a in built if a is not None))
+        if found is not None:
+            notes.append(found)
     if not draft.headed:
         notes.append("The head of the report, with what was asked for, is not in the input.")
     listed = bool(draft.parts or draft.rows or draft.items)
@@ -269,7 +290,7 @@ def _finish(draft: _Draft, lines: Lines, name: str) -> Iterator[MemoryReport]:
         kind="host" if draft.host else "hbm" if listed else "runtime-alloc",
         severity="error",
         source=source(lines, name, "gpu-buffer-assignment" if listed else "gpu-oom", draft.start, draft.end),
-        message=draft.message or sentence(lines.text, draft.start, draft.end).split(" Buffer 1:")[0],
+        message=draft.message or sentence(lines.text, draft.start, draft.first_end),
         backend="gpu",
         program=draft.program,
         fits=False,
@@ -277,18 +298,5 @@ def _finish(draft: _Draft, lines: Lines, name: str) -> Iterator[MemoryReport]:
         allocations=allocations,
         truncated=draft.item_open and draft.end >= len(lines.text.rstrip()),
         notes=tuple(dict.fromkeys(notes)),
-        unparsed=tuple(draft.unparsed),
+        unparsed=tuple(dict.fromkeys(draft.unparsed)),
     )
-
-
-def _failed_buffer(asked: int, built: list[tuple[Item, Allocation | None]]) -> Iterator[str]:
-    """The one buffer whose bytes were asked for, where no row's were."""
-    for item, allocation in built:
-        if (
-            allocation is not None
-            and allocation.provenance == "computed"
-            and int(allocation.bytes) == int(asked)
-        ):
-            number = f"buffer {item.number}" if item.number else "a listed buffer"
-            yield f"The requested bytes are {number}: {allocation.shape}."
-            return

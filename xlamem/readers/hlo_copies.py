@@ -46,9 +46,8 @@ def _moved(instruction: Instruction, flow: Flow) -> Shape | None:
         inside = flow.module.computations.get(instruction.called[0]) if instruction.called else None
         if inside is None or inside.root_opcode not in _PASSIVE:
             return None
-        if not all(i.opcode in _PASSIVE for i in inside.instructions):
-            return None
-        if not any(i.opcode in ("copy", "transpose") for i in inside.instructions):
+        opcodes = inside.opcodes
+        if opcodes - _PASSIVE or not opcodes & {"copy", "transpose"}:
             return None
     elif instruction.opcode not in ("copy", "transpose"):
         return None

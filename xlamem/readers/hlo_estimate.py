@@ -64,7 +64,7 @@ def report(module: HloModule, facts: Facts) -> MemoryReport:
         notes.append(
             "the module is not scheduled: the order is as printed, and the compiler has not fused it yet"
         )
-    main = spaces[0] if spaces else Space(device, total=0)
+    main = spaces[0] if spaces else Space(device, used=0, total=0)
     named = facts.program or module.name or "The module"
     lives = {a.name: a for a in allocations}
     return MemoryReport(
@@ -78,7 +78,7 @@ def report(module: HloModule, facts: Facts) -> MemoryReport:
         program=facts.program or module.name or None,
         fits=None,
         provenance="estimated",
-        spaces=tuple(spaces),
+        spaces=tuple(spaces) or (main,),
         allocations=tuple(allocations),
         partial=module.truncated,
         truncated=facts.truncated or module.truncated,
@@ -203,7 +203,7 @@ def _space(name: str, allocations: Sequence[Allocation], found: Timeline, capaci
         name,
         capacity=capacity,
         used=peak,
-        over=None if capacity is None else max(0, peak - capacity),
+        over=None if capacity is None or peak <= capacity else peak - capacity,
         arguments=of("argument", "alias"),
         outputs=of("output", "alias"),
         aliased=of("alias"),
@@ -211,7 +211,6 @@ def _space(name: str, allocations: Sequence[Allocation], found: Timeline, capaci
         temps=sum(int(a.bytes) for a in held),
         padded=sum(int(a.bytes) for a in held),
         unpadded=sum(int(a.unpadded_bytes or 0) for a in held),
-        program=peak - of("argument", "alias"),
         peak=peak,
         total=peak,
     )

@@ -103,6 +103,9 @@ class Flow:
 
         A buffer that is only made room for is named by what fills it (a loop's body). None: nobody names it.
         """
+        direct = self.module.instructions.get(place[0])
+        if direct is not None and direct.op_name is not None:
+            return direct
         seen: set[Place] = set()
         at: Place | None = place
         last = place

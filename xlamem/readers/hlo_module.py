@@ -14,9 +14,9 @@ from xlamem.errors import ParseError
 from xlamem.shape import Shape
 
 #: Opcodes whose called computations run as steps of the program; a fusion's do not.
-_CONTROL_FLOW = frozenset({"while", "call", "conditional", "async-start"})
+CONTROL_FLOW = frozenset({"while", "call", "conditional", "async-start"})
 #: Opcodes whose ``called`` is kept: what a reduction or a sort applies says nothing about memory.
-CALLERS = _CONTROL_FLOW | {"fusion"}
+CALLERS = CONTROL_FLOW | {"fusion"}
 
 
 class Instruction(NamedTuple):
@@ -47,13 +47,19 @@ class Computation:
     hand over ``load`` instead of instructions, to be called when they are first asked for.
     """
 
-    __slots__ = ("_instructions", "_load", "name", "root", "root_opcode")
+    __slots__ = ("_instructions", "_load", "_opcodes", "name", "root", "root_opcode")
 
-    def __init__(self, name: str, load: Callable[[], list[Instruction]] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], list[Instruction]] | None = None,
+        opcodes: Callable[[], set[str]] | None = None,
+    ) -> None:
         self.name = name
         self.root: str | None = None
         self.root_opcode: str | None = None
         self._load = load
+        self._opcodes = opcodes
         self._instructions: list[Instruction] = []
 
     @property
@@ -62,6 +68,11 @@ class Computation:
         if self._load is not None:
             self._instructions, self._load = self._load(), None
         return self._instructions
+
+    @property
+    def opcodes(self) -> set[str]:
+        """The opcodes in it, which a reader may know without taking the instructions apart."""
+        return {i.opcode for i in self.instructions} if self._opcodes is None else self._opcodes()
 
 
 @dataclass
@@ -100,7 +111,7 @@ class HloModule:
 
     def _flatten(self, computation: Computation, done: list[Instruction], inside: set[str]) -> None:
         for instruction in computation.instructions:
-            if instruction.opcode in _CONTROL_FLOW:
+            if instruction.opcode in CONTROL_FLOW:
                 for name in instruction.called:
                     # A computation cannot call itself; a damaged file can say that it does.
                     if name in self.computations and name not in inside:

@@ -129,7 +129,7 @@ class _ModuleReader:
         module.scheduled = bool(self.order)
         module.aliased_parameters = frozenset(e.parameter_number for e in proto.input_output_alias.entries)
         for c in proto.computations:
-            computation = Computation(c.name, partial(self._instructions, c))
+            computation = Computation(c.name, partial(self._instructions, c), partial(_opcodes, c))
             # Ids were once local to the computation; today its id is their upper half.
             root = self.by_id.get(c.root_id) or self.by_id.get(c.id << 32 | c.root_id)
             if root is not None:
@@ -171,6 +171,10 @@ class _ModuleReader:
         if len(sequence) == len(made) and all(i in made for i in sequence):
             return [made[i] for i in sequence]
         return list(made.values())
+
+
+def _opcodes(c: Any) -> set[str]:
+    return {i.opcode for i in c.instructions}
 
 
 class _Frames:
@@ -217,9 +221,10 @@ def _assignment(proto: Any, by_id: dict[int, Any]) -> Assignment:
             if buffer is None:
                 missing += 1
                 continue
-            index = tuple(buffer.defined_at.shape_index)
-            found = by_id.get(buffer.defined_at.instruction_id)
-            name = found.name if found is not None else buffer.defined_at.instruction_name
+            location = buffer.defined_at
+            found = by_id.get(location.instruction_id)
+            index = tuple(location.shape_index)
+            name = found.name if found is not None else location.instruction_name
             shape = None if found is None else sized_at(found.shape, index)[0]
             values.append(Value(name, index, assigned.size, assigned.offset, shape))
         allocations.append(

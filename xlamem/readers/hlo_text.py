@@ -6,9 +6,9 @@ of 20 MB is a hundred thousand lines of a few hundred shapes.
 
 from __future__ import annotations
 
-import gc
 import re
 
+from xlamem.readers import garbage
 from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction, sized
 
 # One line: an instruction, or anything else (the last group). A tuple's shape ends at the first ") " before
@@ -26,11 +26,7 @@ _TABLE = re.compile(r"FileNames|FunctionNames|FileLocations|StackFrames")
 _TABLE_ROW = re.compile(r'(\d+) (?:"((?:[^"\\]|\\.)*)"|\{(.*)\})')
 _PAIR = re.compile(r"(\w+)=(\d+)")
 
-_QUOTED = r'"((?:[^"\\]|\\.)*)" ?'
-_METADATA = re.compile(
-    rf"metadata=\{{(?:op_type={_QUOTED})?(?:op_name={_QUOTED})?(?:source_file={_QUOTED})?"
-    r"(?:source_line=(\d+) ?)?(?:source_\w+=\d+ ?)*(?:stack_frame_id=(\d+))?"
-)
+_FIELD = re.compile(r'\s*(\w+)=(?:"((?:[^"\\]|\\.)*)"|(\{[^}]*\}|[^\s}"]+))')
 _NAME = re.compile(r"%([\w.\-]+)")
 _PARENTHESIS = re.compile(r"[()]")
 _INDEX = re.compile(r"\bindex=(\d+)")
@@ -52,14 +48,8 @@ def sniff(name: str, head: bytes) -> bool:
 def parse(text: str) -> HloModule:
     """The module that ``text`` spells. Never raises: what cannot be read is named in ``notes``."""
     reader = _Reader()
-    # Hundreds of thousands of tuples without cycles: looking for cycles among them takes a third of the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with garbage.paused():
         reader.read(text)
-    finally:
-        if collecting:
-            gc.enable()
     return reader.finish()
 
 
@@ -69,8 +59,8 @@ class _Reader:
     def __init__(self) -> None:
         self.module = HloModule("")
         self.current: Computation | None = None
-        self.table: dict[int, str] | None = None
-        self.tables: dict[str, dict[int, str]] = {}
+        self.table: dict[str, str] | None = None
+        self.tables: dict[str, dict[str, str]] = {}
         self.skipped = 0
         self.places: dict[str, _Where] = {}
 
@@ -154,7 +144,7 @@ class _Reader:
         elif _TABLE.fullmatch(text):
             self.table = self.tables.setdefault(text, {})
         elif self.table is not None and (row := _TABLE_ROW.match(text)) is not None:
-            self.table[int(row[1])] = row[2] if row[2] is not None else row[3]
+            self.table[row[1]] = row[2] if row[2] is not None else row[3]
 
     def finish(self) -> HloModule:
         """The module, once all lines are taken."""
@@ -195,23 +185,25 @@ class _Reader:
         self.module.computations[match[2]] = self.current
 
     def _where(self, text: str) -> _Where:
-        match = _METADATA.match(text)
-        if match is None:
-            return _NOWHERE
-        _, op_name, source, row, frame = match.groups()
-        if source is None and frame is not None:
-            source, row = self._frame(int(frame))
-        return _unescape(op_name), _unescape(source), int(row) if row is not None else None
+        """op_name, file and line of "metadata={...": its own, or its stack frame's."""
+        facts: dict[str, str] = {}
+        at = len("metadata={")
+        while (field := _FIELD.match(text, at)) is not None:
+            facts[field[1]] = field[3] if field[2] is None else _unescape(field[2]) or ""
+            at = field.end()
+        file, line = facts.get("source_file"), facts.get("source_line")
+        if file is None and "stack_frame_id" in facts:
+            file, line = self._frame(facts["stack_frame_id"])
+        return facts.get("op_name"), file, int(line) if line is not None and line.isdecimal() else None
 
-    def _frame(self, frame: int) -> tuple[str | None, str | None]:
+    def _frame(self, frame: str) -> tuple[str | None, str | None]:
         """File and line of a stack frame: StackFrames -> FileLocations -> FileNames."""
-        location = self._row("StackFrames", frame).get("file_location_id", "0")
-        place = self._row("FileLocations", int(location))
-        file = self.tables.get("FileNames", {}).get(int(place.get("file_name_id", "0")))
-        return file, place.get("line")
+        place = self._row("FileLocations", self._row("StackFrames", frame).get("file_location_id"))
+        file = self.tables.get("FileNames", {}).get(place.get("file_name_id", ""))
+        return _unescape(file), place.get("line")
 
-    def _row(self, table: str, row: int) -> dict[str, str]:
-        return dict(_PAIR.findall(self.tables.get(table, {}).get(row, "")))
+    def _row(self, table: str, row: str | None) -> dict[str, str]:
+        return dict(_PAIR.findall(self.tables.get(table, {}).get(row or "", "")))
 
 
 def _split(text: str) -> tuple[str, str]:

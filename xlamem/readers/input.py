@@ -62,7 +62,10 @@ class Input:
         for window in windows(stream, self._count):
             # A log can hold any bytes; what is not UTF-8 is shown as a replacement character.
             # Rotation leaves runs of NUL behind.
-            yield window.first_line + self._lines_before, window.data.decode("utf-8", errors="replace").replace("\0", "")
+            yield (
+                window.first_line + self._lines_before,
+                window.data.decode("utf-8", errors="replace").replace("\0", ""),
+            )
 
     def close(self) -> None:
         """Close what was opened here."""

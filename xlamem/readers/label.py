@@ -19,7 +19,7 @@ _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
 _OPERAND_NAME = re.compile(r"%?([A-Za-z_][\w.\-]*)\s*$")
 # A value ends at the quote before the next key or the end: op names hold quotes of their own.
 _PAIR = re.compile(r'\b(\w+)=(?:"(.*?)"(?=\s+\w+=|\s*[}\]]|\s*$)|"(.*)$|([^\s"{}]+))', re.DOTALL)
-_METADATA = re.compile(r"metadata=\{([^{}]*)")
+_METADATA = re.compile(r"(?<!\w)metadata=\{([^{}]*)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,17 +29,18 @@ RECORD = re.compile(
     )""",
     re.VERBOSE,
 )
-# A column: what a launcher writes before every line, whatever is in it.
+# A column: what a launcher writes before every line, whatever is in it. A named group is who speaks.
 _COLUMN = re.compile(
     r"""(?:
-      \([^()\n]{0,60}\bpid=\d+[^()\n]{0,60}\)\ ?                             # Ray, vLLM
-    | [\w.\-]{1,60}\s*\|\ ?                                                 # docker compose
+      \((?P<process>[^()\n]{0,60}\bpid=\d+[^()\n]{0,60})\)\ ?                 # Ray, vLLM
+    | (?P<service>[\w.\-]{1,60})\s*\|\ ?                                     # docker compose
     | >\ ?                                                                   # mail
     | E\ {3}                                                                # pytest
-    | \[(?:[\w./:\ ,=\-]{1,60})\]:?\ (?!=)                                 # [rank 3], [pod/a/b], [core.py:12]
-    | \d{1,5}:(?:\ |$)                                                       # srun -l
-    | (?:host|worker|rank|node|task|process|replica|proc|slice|w)[-_\ ]?\d+\ ?[:|]\ ?
-    | [a-z][a-z0-9]*(?:-[a-z0-9]+)+:(?:\ |$)                                 # host-name-w-0:
+    | \[[\w./\-]{1,60}\.\w{1,4}:\d+\]:?\ (?!=)                             # [core.py:12]
+    | \[(?P<label>[\w./:\ ,=\-]{1,60})\]:?\ (?!=)                            # [rank 3], [pod/a/b]
+    | (?P<rank>\d{1,5}):(?:\ |$)                                             # srun -l
+    | (?P<worker>(?:host|worker|rank|node|task|process|replica|proc|slice|w)[-_\ ]?\d+)\ ?[:|]\ ?
+    | (?P<host>[a-z][a-z0-9]*(?:-[a-z0-9]+)+):(?:\ |$)                       # host-name-w-0:
     | (?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)(?::[\w.]+:|:\s|\s-\s|\ (?=[A-Z\[(]))\ ?
     )""",
     re.VERBOSE | re.IGNORECASE,
@@ -56,7 +57,7 @@ _STARTERS = (
     r"|Operator:|XLA [Ll]abel:|Allocation type:|Unpadded size:|reserved |HLO temp|BufferAssignment"
     r"|Peak buffers:|Buffer \d+:|Memory Space:|Total bytes|parameter allocation|=====)"
 )
-_ESCAPED_END = re.compile(r"(?:\\+[nrt])+\s*" + _STARTERS)
+_ESCAPED_END = re.compile(r"\\[nrt]\s*" + _STARTERS)
 _UNESCAPE = re.compile(r"\\+(?:r\\+n|n|r)")
 _UNESCAPE_REST = re.compile(r'\\+(["t/])')
 
@@ -64,12 +65,14 @@ _UNESCAPE_REST = re.compile(r'\\+(["t/])')
 @dataclass(frozen=True, slots=True)
 class Lines:
     """Text without its prefixes. ``numbers[i]`` is the 1-based line of the input that line ``i`` came from,
-    ``records[i]`` whether a logger's time stamp stood before it, ``starts[i]`` its offset in ``text``."""
+    ``records[i]`` whether a logger's time stamp stood before it, ``who[i]`` the rank, host or process that a
+    launcher named before it ("" if none did), ``starts[i]`` its offset in ``text``."""
 
     text: str
     starts: tuple[int, ...]
     numbers: tuple[int, ...]
     records: tuple[bool, ...]
+    who: tuple[str, ...]
 
     def index_at(self, offset: int) -> int:
         """The index of the line that holds ``offset``."""
@@ -84,9 +87,11 @@ class Lines:
         return self.records[self.index_at(offset)]
 
 
-def strip_prefix(line: str) -> tuple[str, bool]:
-    """``line`` without the columns and time stamps before it, and whether a time stamp was among them."""
+def strip_prefix(line: str) -> tuple[str, bool, str]:
+    """``line`` without the columns and time stamps before it, whether a time stamp was among them, and who
+    speaks, as the columns name it."""
     record = False
+    who = ""
     at = 0
     for _ in range(8):
         match = RECORD.match(line, at)
@@ -96,8 +101,10 @@ def strip_prefix(line: str) -> tuple[str, bool]:
             match = _COLUMN.match(line, at)
         if match is None or match.end() == at:
             break
+        if match.re is _COLUMN and match.lastgroup and not who:
+            who = match[match.lastgroup]
         at = match.end()
-    return line[at:], record
+    return line[at:], record, who
 
 
 def _unescape(line: str) -> list[str]:
@@ -122,6 +129,7 @@ def normalise(text: str, first_line: int = 1, width: int | None = None) -> Lines
     kept: list[str] = []
     numbers: list[int] = []
     records: list[bool] = []
+    speakers: list[str] = []
     # splitlines() would also split at characters that strangers' op names may hold; only these end a line.
     raw_lines = enumerate(_LINE_END.split(text), first_line)
     for number, raw in raw_lines if width is None else _joined(raw_lines, width):
@@ -133,13 +141,14 @@ def normalise(text: str, first_line: int = 1, width: int | None = None) -> Lines
         if "[repeated " in line:
             line = _REPEATED.sub("", line)
         for piece in _unescape(line):
-            stripped, record = strip_prefix(piece)
+            stripped, record, who = strip_prefix(piece)
             if "**" in stripped:  # Markdown's bold; HLO has no such token
                 stripped = stripped.replace("**", "")
             kept.append(stripped.rstrip().replace("\t", " ").replace("\xa0", " "))
             numbers.append(number)
             records.append(record)
-    return _assemble(kept, numbers, records)
+            speakers.append(who)
+    return Lines("\n".join(kept), _starts(kept), tuple(numbers), tuple(records), tuple(speakers))
 
 
 def wrap_width(text: str) -> int | None:
@@ -165,10 +174,10 @@ def _joined(lines: Iterable[tuple[int, str]], width: int) -> Iterator[tuple[int,
         yield whole
 
 
-def _assemble(kept: list[str], numbers: list[int], records: list[bool]) -> Lines:
-    starts: list[int] = []
+def _starts(lines: list[str]) -> tuple[int, ...]:
+    offsets: list[int] = []
     offset = 0
-    for line in kept:
-        starts.append(offset)
+    for line in lines:
+        offsets.append(offset)
         offset += len(line) + 1
-    return Lines("\n".join(kept), tuple(starts), tuple(numbers), tuple(records))
+    return tuple(offsets)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from xlamem.readers.input import Input
@@ -17,7 +18,8 @@ Reader = Callable[[Lines, str], Iterator[MemoryReport]]
 class Form:
     """One form of message: the function that reads it, and words of which its text holds at least one.
 
-    The module is loaded only for a text with one of the words in it.
+    The module is loaded only for a text with one of the words in it. They are single words, since a space
+    may have become a line's end.
     """
 
     module: str
@@ -35,8 +37,26 @@ FORMS = (
     Form(
         "tpu_oom",
         "read_tpu_oom",
-        ("memory space", " usage", " requirement", "Largest program", "Allocation type:", "Unpadded size:"),
+        ("memory", "usage", "requirement", "Largest", "Allocation", "Unpadded"),
     ),
+    Form("tpu_lines", "read_tpu_lines", ("HBM", "Aborting", "TensorCore")),
+    Form("tpu_one_buffer", "read_tpu_one_buffer", ("(size=", "allocation_size_words")),
+    Form("scoped_vmem", "read_scoped_vmem", ("allocating", "Scoped", "Insufficient")),
+    Form("sparsecore", "read_sparsecore", ("words)",)),
+    Form("tpu_mismatch", "read_tpu_mismatch", ("Executable",)),
+    Form("tpu_runtime", "read_tpu_runtime", ("Attempting", "allocatable")),
+    Form("remat", "read_remat", ("rematerialization", "reduce")),
+    Form("usage_in_log", "read_usage_in_log", ("Memory Space:", "Total bytes used:")),
+    Form("gpu_oom", "read_gpu_oom", ("trying", "allocate", "BufferAssignment", "Peak")),
+    Form("bfc", "read_bfc", ("trying", "BFCAllocator", "Chunks", "in-use", "Stats:")),
+    Form("cuda_async", "read_cuda_async", ("cuMemAllocAsync",)),
+    Form("gpu_driver", "read_gpu_driver", ("alloc", "CtxRetain", "cuCtxCreate", "cuInit")),
+    Form("gpu_kernel", "read_gpu_kernel", ("hared",)),
+    Form("gpu_lines", "read_gpu_lines", ("NCCL", "input/output", "constant")),
+    Form("memory_stats", "read_memory_stats", ("_size_in_bytes",)),
+    Form("cpu_lines", "read_cpu_lines", ("allocating",)),
+    Form("tensorflow", "read_tensorflow", ("OOM", "allocate")),
+    Form("not_xla", "read_not_xla", ("Tried", "cupy")),
 )
 
 
@@ -67,7 +87,13 @@ def _read_forms(lines: Lines, name: str) -> list[MemoryReport]:
         if any(word in lines.text for word in form.words):
             found.extend(form.reader()(lines, name))
     found.sort(key=lambda report: report.source.line or 0)
-    return found
+    return [_with_host(report, lines) for report in found]
+
+
+def _with_host(report: MemoryReport, lines: Lines) -> MemoryReport:
+    """``report`` with the rank, host or process that stands before its first line."""
+    who = lines.who[bisect_left(lines.numbers, report.source.line or 0)] if report.source.line else ""
+    return replace(report, hosts=(who,)) if who else report
 
 
 def _understood(reports: list[MemoryReport]) -> int:

@@ -1,32 +1,53 @@
-"""The same report told several times becomes one, and the one that stopped the run comes first.
+"""Many messages of one failure become one report, and the one that stopped the run comes first.
 
-The compiler writes a failure to its own log, the exception repeats it, and every host of a slice says the
-same. What differs in any figure or item is another report.
+The compiler warns, writes a usage report and the failure to its own log, the exception says it in other words
+or repeats it, and every host of a slice says the same. What differs in a figure that both have is another
+failure.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from xlamem.report import MemoryReport
+from xlamem.report import MemoryReport, Space
+from xlamem.units import slack_of
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
+_RUN_TIME = ("runtime-alloc", "program-load", "fragmentation")
+_USAGE = "memory-usage-report"
+
+#: What two tellings of one failure agree in, as far as both have it.
+_FIGURES = (
+    "used",
+    "capacity",
+    "over",
+    "requested",
+    "free",
+    "largest_free",
+    "reservable",
+    "total",
+    "program",
+    "temps",
+    "arguments",
+    "outputs",
+)
 
 
 def merge(reports: list[MemoryReport]) -> list[MemoryReport]:
-    """``reports`` without repetitions, the last error first and the others in the order of the input.
+    """``reports``, in the order of the text, without repetitions; the last error first, then by severity.
 
     One that comes again counts as told where it was told last.
     """
     kept: list[MemoryReport] = []
     for report in reports:
-        for at, earlier in enumerate(kept):
-            if _same(earlier, report):
-                fuller = max((earlier, report), key=lambda r: (len(r.allocations), not r.truncated))
+        for at in range(len(kept) - 1, -1, -1):
+            united = _united(kept[at], report)
+            if united is not None:
                 del kept[at]
-                report = replace(fuller, times=earlier.times + report.times)
+                report = united
                 break
         kept.append(report)
+    kept = _with_warnings(kept)
     kept.sort(key=lambda report: _RANK[report.severity])
     errors = sum(report.severity == "error" for report in kept)
     if errors > 1:
@@ -34,20 +55,42 @@ def merge(reports: list[MemoryReport]) -> list[MemoryReport]:
     return kept
 
 
-_FIGURES = ("used", "capacity", "over", "total", "program", "temps", "arguments", "outputs")
+def _united(earlier: MemoryReport, later: MemoryReport) -> MemoryReport | None:
+    """Both as one report if they tell the same failure, otherwise None."""
+    if earlier.program and later.program and earlier.program != later.program:
+        return None
+    if later.source.format == "memory-stats" and earlier.backend == "tpu":
+        # What jax returns after libtpu said more about the same compile.
+        return earlier if _agree(earlier, later, ("arguments", "outputs")) else None
+    if earlier.backend != later.backend:
+        return None
+    if earlier.source.format == later.source.format and earlier.kind == later.kind:
+        if _same(earlier, later):
+            fuller = max((earlier, later), key=lambda r: (len(r.allocations), not r.truncated))
+            return _joined(fuller, earlier, later, earlier.times + later.times)
+        if earlier.suppressed and _agree(earlier, later, ("capacity",)):
+            # The compiler was told to go on, and says it again of what it made next: the last counts.
+            return _joined(later, earlier, later, later.times)
+    if later.kind in _RUN_TIME and later.kind == earlier.kind and _agree(earlier, later, ("requested",)):
+        # Hosts and repeated attempts differ in what was free.
+        return replace(
+            _joined(later, earlier, later, earlier.times + later.times), notes=_ranges(earlier, later)
+        )
+    if _in_other_words(earlier, later):
+        richer, other = sorted((earlier, later), key=_richness, reverse=True)
+        return _joined(_filled(richer, other), earlier, later, max(earlier.times, later.times))
+    return None
 
 
 def _same(a: MemoryReport, b: MemoryReport) -> bool:
-    """Whether two reports tell the same failure; one of them may have been cut short."""
-    if (a.kind, a.program) != (b.kind, b.program):
-        return False
+    """Whether two messages of one form tell the same; one of them may have been cut short."""
     common = 0
     for x in a.spaces:
         for y in b.spaces:
             if x.name != y.name:
                 continue
-            for field in _FIGURES:
-                mine, other = getattr(x, field), getattr(y, field)
+            for name in _FIGURES:
+                mine, other = getattr(x, name), getattr(y, name)
                 if mine is None or other is None:
                     continue
                 if mine != other:
@@ -56,6 +99,128 @@ def _same(a: MemoryReport, b: MemoryReport) -> bool:
     pairs = list(zip(a.allocations, b.allocations, strict=False))
     # The last item of a report that was cut short may lack its later lines.
     whole = pairs[:-1] if a.truncated or b.truncated else pairs
-    if any((x.reported_bytes, x.shape, x.label) != (y.reported_bytes, y.shape, y.label) for x, y in whole):
+    for x, y in whole:
+        if (x.reported_bytes, x.shape, x.label, x.name, x.tag) != (
+            y.reported_bytes,
+            y.shape,
+            y.label,
+            y.name,
+            y.tag,
+        ):
+            return False
+    return bool(common or whole) or a.message == b.message
+
+
+def _in_other_words(a: MemoryReport, b: MemoryReport) -> bool:
+    """Whether messages of two forms tell one failure: their figures agree within the printed digits."""
+    if a.source.format == b.source.format:
         return False
-    return bool(common or whole)
+    if a.backend == "gpu":
+        return {a.kind, b.kind} <= {"hbm", *_RUN_TIME} and _agree(a, b, ("requested",))
+    forms = {a.source.format, b.source.format}
+    if not forms <= {"tpu-oom-report", "tpu-hbm-line", _USAGE}:
+        return False
+    if _USAGE in forms:
+        return _agree(a, b, ("used",))
+    return _agree(a, b, ("used", "capacity"))
+
+
+def _agree(a: MemoryReport, b: MemoryReport, names: tuple[str, ...]) -> bool:
+    """Whether the main spaces have the figures ``names`` and agree in them."""
+    if a.space is None or b.space is None or a.space.name != b.space.name:
+        return False
+    for name in names:
+        mine, other = getattr(a.space, name), getattr(b.space, name)
+        if mine is None or other is None:
+            return False
+        if abs(int(mine) - int(other)) > 2 * (slack_of(mine) + slack_of(other)):
+            return False
+    return True
+
+
+def _richness(report: MemoryReport) -> tuple[bool, bool, int]:
+    """Which of two reports says more: what failed, what is padded, how many allocations."""
+    padded = any(a.unpadded_bytes is not None for a in report.allocations)
+    return report.fits is False, padded, len(report.allocations)
+
+
+def _filled(richer: MemoryReport, other: MemoryReport) -> MemoryReport:
+    """``richer`` with the figures and allocations that only ``other`` has."""
+    theirs = {space.name: space for space in other.spaces}
+    spaces = [_fill(space, theirs.pop(space.name, None)) for space in richer.spaces]
+    named = {a.space for a in richer.allocations}
+    more = (
+        tuple(a for a in other.allocations if a.space not in named)
+        if richer.allocations
+        else other.allocations
+    )
+    kinds = {richer.kind, other.kind}
+    return replace(
+        richer,
+        kind="fragmentation" if "fragmentation" in kinds else richer.kind,
+        severity=min(richer.severity, other.severity, key=lambda s: _RANK[s]),
+        fits=False if False in (richer.fits, other.fits) else richer.fits,
+        spaces=(*spaces, *theirs.values()),
+        allocations=richer.allocations + more if richer.backend == "tpu" else richer.allocations or more,
+        partial=richer.partial or bool(more and other.partial),
+    )
+
+
+def _fill(mine: Space, other: Space | None) -> Space:
+    if other is None:
+        return mine
+    missing = {f.name: getattr(other, f.name) for f in fields(mine) if getattr(mine, f.name) is None}
+    return replace(mine, **missing)
+
+
+def _joined(base: MemoryReport, earlier: MemoryReport, later: MemoryReport, times: int) -> MemoryReport:
+    """``base`` with what holds of both."""
+    return replace(
+        base,
+        program=earlier.program or later.program,
+        target=base.target or earlier.target or later.target,
+        times=times,
+        hosts=tuple(dict.fromkeys(earlier.hosts + later.hosts)),
+        suppressed=later.suppressed,
+        notes=tuple(dict.fromkeys(earlier.notes + later.notes)),
+    )
+
+
+def _ranges(earlier: MemoryReport, later: MemoryReport) -> tuple[str, ...]:
+    notes = tuple(dict.fromkeys(earlier.notes + later.notes))
+    a, b = earlier.space, later.space
+    if a is None or b is None or a.free is None or b.free is None or a.free == b.free:
+        return notes
+    differs = "What was free differs from telling to telling; the last one's figures are shown."
+    return tuple(dict.fromkeys((*notes, differs)))
+
+
+def _with_warnings(kept: list[MemoryReport]) -> list[MemoryReport]:
+    """``kept`` with each rematerialization warning inside the failure that followed it.
+
+    By itself such a warning is no failure; before one it says what XLA tried.
+    """
+    result: list[MemoryReport] = []
+    pending: MemoryReport | None = None
+    for report in sorted(kept, key=lambda r: r.source.line or 0):
+        if report.kind == "remat-warning":
+            if pending is not None:
+                result.append(pending)
+            pending = report
+        elif pending is not None and report.kind == "hbm" and _may_follow(pending, report):
+            result.append(replace(report, notes=(*report.notes, pending.message, *pending.notes)))
+            pending = None
+        else:
+            if pending is not None and report.kind == "success":
+                result.append(pending)
+                pending = None
+            result.append(report)
+    if pending is not None:
+        result.append(pending)
+    order = {id(report.source): at for at, report in enumerate(kept)}
+    return sorted(result, key=lambda report: order[id(report.source)])
+
+
+def _may_follow(warning: MemoryReport, failure: MemoryReport) -> bool:
+    same_program = not (warning.program and failure.program) or warning.program == failure.program
+    return same_program and warning.backend in (None, failure.backend)

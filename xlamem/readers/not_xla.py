@@ -16,14 +16,16 @@ import re
 from collections.abc import Iterator
 
 from xlamem.readers.lines import Lines
-from xlamem.readers.sentence import figure, sentence, source
+from xlamem.readers.sentence import figure, matches, sentence, source
 from xlamem.report import MemoryReport, Space
 from xlamem.units import Size
+
 
 _HEAD = re.compile(
     r"(?P<torch>(?:CUDA|HIP|XPU|NPU|MUSA)\s+out\s+of\s+memory\.\s+Tried\s+to\s+allocate)"
     r"|(?P<cupy>cupy[\w.]{0,60}OutOfMemoryError:\s*Out\s+of\s+memory\s+allocating)"
 )
+_START = re.compile(r"CUDA\s+out|HIP\s+out|XPU\s+out|NPU\s+out|MUSA\s+out|cupy")
 _S = r"(\d{1,20}(?:\.\d{1,6})?)\s*(bytes\b|[KMGTPE]i?B(?![A-Za-z0-9]))"
 _ASKED = re.compile(rf"\s+{_S}")
 #: Where each figure stands, in either wording.
@@ -45,7 +47,7 @@ _LENGTH = 900
 def read_not_xla(lines: Lines, name: str) -> Iterator[MemoryReport]:
     """Every such message in ``lines``, with its figures. ``name`` is the input's, for the reports' source."""
     text = lines.text
-    heads = list(_HEAD.finditer(text))
+    heads = list(matches(_START, _HEAD, text))
     for head, following in zip(heads, [*heads[1:], None], strict=False):
         until = min(following.start() if following else len(text), head.end() + _LENGTH)
         yield _torch(head, until, lines, name) if head["torch"] else _cupy(head, until, lines, name)

@@ -28,10 +28,19 @@ _MAX_WINDOW = 16 << 20
 _MAX_LINE = 16 << 20
 
 # Every message of a failure holds one of these, in one of its lines at least. Long ones are found faster.
-_NEEDLES = (b"emory", b"esource exhausted", b"RESOURCE_EXHAUSTED", b"XLA::TPU program")
+_NEEDLES = (
+    b"emory",
+    b"esource exhausted",
+    b"RESOURCE_EXHAUSTED",
+    b"XLA::TPU program",
+    b"scoped vmem",
+    b"incompatible size",
+    b"allocation_size_words",
+    b"temp_size_in_bytes",
+)
 _RELEVANT = re.compile(
     rb"out[ _]of[ _]memory|resource.?exhausted|memory (?:space|usage report|use below|size)|exceed|allocat"
-    rb"|not possible|device memory|XLA::TPU|OOM",
+    rb"|not possible|device memory|XLA::TPU|OOM|vmem|incompatible size|size_in_bytes",
     re.IGNORECASE,
 )
 

@@ -2,9 +2,9 @@
 
 ::
 
-    Ran out of memory in memory space vmem while allocating on stack for %k = f32[65536,2048] custom-call(...),
-    custom_call_target="tpu_custom_call", ..., backend_config={kilobytes of base64}. Scoped allocation with size
-    64.00M and limit 16.00M exceeded scoped vmem limit by 48.00M.
+    Ran out of memory in memory space vmem while allocating on stack for %k = f32[65536,2048]
+    custom-call(...), custom_call_target="tpu_custom_call", ..., backend_config={kilobytes of base64}. Scoped
+    allocation with size 64.00M and limit 16.00M exceeded scoped vmem limit by 48.00M.
     Mosaic failed to compile TPU kernel: Insufficient scoped vmem: 44.05M > 32M
 """
 
@@ -123,7 +123,8 @@ def _allocations(
     found = _METADATA.search(shown)
     metadata = parse_pairs(found[1]) if found else {}
     line = metadata.get("source_line", "")
-    # The instruction's own shape is that of its result, which need not be in this memory: it stays in the label.
+    # The instruction's own shape is that of its result, which need not be in this memory: only the label
+    # has it.
     return (
         Allocation(
             space=space,

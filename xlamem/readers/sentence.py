@@ -32,6 +32,19 @@ _PROGRAM_BELOW = re.compile(r"\s*\[executable_name='([^'\s]{1,300})'")
 _PROGRAM_WITHIN = 1000
 
 
+def matches(start: re.Pattern[str], whole: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Where ``whole`` matches, one after the other.
+
+    ``start`` is how it begins, quick to search for: without groups, each alternative starting with a letter.
+    """
+    end = 0
+    for begin in start.finditer(text):
+        match = whole.match(text, begin.start()) if begin.start() >= end else None
+        if match is not None:
+            end = match.end()
+            yield match
+
+
 def figure(number: str | None, unit: str | None) -> Size | None:
     """The size of a match of SIZE, FIGURE or BYTES; None for a fraction without a unit, and for no match."""
     if number is None or (unit is None and "." in number):

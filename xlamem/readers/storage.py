@@ -123,6 +123,8 @@ class Storage:
         inside = self.module.computations[i.called[0]]
         if inside.root_opcode not in ("tuple", "bitcast", *_IN_PLACE):
             return
+        if not inside.opcodes & _IN_PLACE:
+            return
         by_name = {x.name: x for x in inside.instructions}
         root = by_name.get(inside.root or "")
         if root is None:

@@ -60,7 +60,9 @@ def read_last() -> list[MemoryReport]:
             continue
     if logs:
         raise NotAReportError(f"{folder()}: no memory report in libtpu's {len(logs)} logs")
-    raise NotAReportError(f"{folder()}: no logs of libtpu (tpu_driver.INFO ...); set TPU_LOG_DIR if they are elsewhere")
+    raise NotAReportError(
+        f"{folder()}: no logs of libtpu (tpu_driver.INFO ...); set TPU_LOG_DIR if they are elsewhere"
+    )
 
 
 def complete(report: MemoryReport, written: float) -> MemoryReport:

@@ -23,8 +23,9 @@ W = r"(?:\s|\\[nrt])+"
 
 # What the messages of this family begin with.
 _BEGINNINGS = re.compile(
-    rf"Ran{W}out{W}of{W}memory|Allocation\s*\(size=|Attempting{W}to{W}(?:allocate|reserve)|Could{W}not{W}allocate"
-    rf"|Aborting{W}compilation{W}early|t{W}reduce{W}memory{W}use{W}below|TensorCore{W}Hbm|Scoped{W}allocation{W}with"
+    rf"Ran{W}out{W}of{W}memory|Allocation\s*\(size=|Attempting{W}to{W}(?:allocate|reserve)"
+    rf"|Could{W}not{W}allocate|Aborting{W}compilation{W}early|t{W}reduce{W}memory{W}use{W}below"
+    rf"|TensorCore{W}Hbm|Scoped{W}allocation{W}with"
     rf"|Traceback{W}\(most"
 )
 _BEFORE = 240
@@ -36,9 +37,6 @@ _URL = re.compile(r"xla/errors/error_(\d{4})(?!\d)")
 # Only whole: a name that the input's end cut short is none.
 _MODULE = re.compile(rf"HLO{W}module:(?:{W})?([\w.\-]{{1,300}}?)\.(?=[\s\\\"']|$)")
 _GOES_ON = re.compile(rf"Suppressing(?:{W}\w+){{1,4}}{W}due{W}to{W}\w+")
-
-#: The same words as the reader of the long report uses.
-WENT_ON = "The compiler was told to go on after this (xla_tpu_no_crash_on_oom)."
 
 
 @dataclass
@@ -87,7 +85,7 @@ class Message:
         return found[1] if found else None
 
     def notes(self) -> tuple[str, ...]:
-        """The error code that XLA gives to such failures, and whether it went on all the same."""
+        """The error code that XLA gives to such failures."""
         notes: list[str] = []
         code, name = self.before(_CODE), self.before(_NAME)
         if code is not None and code[2]:
@@ -98,14 +96,13 @@ class Message:
             url = _URL.search(self.lines.text, self.head.end(), self.until)
             if code is not None or url is not None:
                 notes.append(f"Error code {code[1] if code else f'E{url[1]}' if url else ''}")
-        if self.before(_GOES_ON) is not None:
-            notes.append(WENT_ON)
         return tuple(notes)
 
     def report(self, form: str, *, notes: tuple[str, ...] = (), **facts: Any) -> MemoryReport:
         """A report of ``facts`` with what all messages have; ``form`` is the source's."""
         facts.setdefault("severity", "error")
         facts.setdefault("backend", "tpu")
+        facts.setdefault("suppressed", self.before(_GOES_ON) is not None)
         facts.setdefault("message", sentence(self.lines.text, self.start, self.end))
         return MemoryReport(
             source=source(self.lines, self.name, form, self.start, self.end),

@@ -1,4 +1,4 @@
-"""An argument whose size in memory is not what the program was compiled for (E0102): two layouts of one shape.
+"""An argument whose size in memory is not what the program was compiled for (E0102): two layouts of a shape.
 
 ::
 

@@ -3,10 +3,11 @@
 ::
 
     Allocation (size=103079215104) would exceed memory (size=17179869184) :: #allocation6 [shape =
-    'f32[6,4194304,5,5]{3,2,1,0:T(8,128)}', space=hbm, size = 0xffffffffffffffff, tag = 'output of ...'] :: NAME
-    Allocation (size=...) would exceed memory (size=...) :: %s0 = inlined_call_operand.hbm [shape: f32[40,131072],
-    index: 0, kind: input, ...] /* ... */ :: NAME
-    RET_CHECK failure (bounds_check.cc:717) allocation_size_words <= std::numeric_limits<int32_t>::max() 3405774848
+    'f32[6,4194304,5,5]{3,2,1,0:T(8,128)}', space=hbm, size = 0xffffffffffffffff, tag = '...'] :: NAME
+    Allocation (size=...) would exceed memory (size=...) :: %s0 = inlined_call_operand.hbm [shape:
+    f32[40,131072], index: 0, kind: input, ...] /* ... */ :: NAME
+    RET_CHECK failure (bounds_check.cc:717) allocation_size_words <= std::numeric_limits<int32_t>::max()
+    3405774848
 
 Bytes are exact. The memory's size is all of it, before what the system reserves.
 """
@@ -41,8 +42,8 @@ _SURELY_HBM = 2 << 30
 
 _WORDS = re.compile(
     rf"allocation_size_words{_G}<={_G}(?:std::numeric_limits<int32_t>::max\(\)|int32[_ ]max\b)"
+    r"(?:(?:[\s;:,(]|\\[nrt]){1,8}(\d{1,18})(?=[\s;,)\\\"']))?"
 )
-_COUNT = re.compile(r"(?<![\w\[,.{(])(\d{1,18})(?=[\s;,)\\\"'])")
 _ANY_SHAPE = re.compile(r"(?<![\w\[])[a-z][a-z0-9]{0,12}\[\d[\d,]{0,100}\]")
 
 

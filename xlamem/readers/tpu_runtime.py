@@ -30,7 +30,8 @@ _FRAGMENTATION = re.compile(rf"Current{W}fragmentation:{W}[^\s;]{{1,40}}")
 _DEVICE = re.compile(r"(?<!\w)(\d{1,4}x\d{1,4}x\d{1,4}_([A-Z]{2,8})\d{0,3})(?!\w)")
 _BUFFER = re.compile(rf"Error{W}allocating{W}device{W}buffer|RuntimeBufferAllocationFailure")
 _LOADING = re.compile(
-    rf"Error{W}loading{W}program(?:{W}\\*['\"]([\w.\-<>$]{{1,300}}?)\\*['\"])?|RuntimeProgramAllocationFailure"
+    rf"Error{W}loading{W}program(?:{W}\\*['\"]([\w.\-<>$]{{1,300}}?)\\*['\"])?"
+    r"|RuntimeProgramAllocationFailure"
 )
 # The table that runtimes of 2020 added.
 _CAPACITY = re.compile(rf"HBM{W}capacity{W}{S}")
@@ -38,7 +39,8 @@ _ALLOCATED = re.compile(rf"Currently{W}allocated:{W}{S}")
 _PROGRAM = re.compile(rf"Program{W}requirement:{W}{S}")
 
 _OLD = re.compile(
-    rf"Could{W}not{W}allocate{W}(\d{{1,20}}){W}bytes{W}in{W}memory{W}(\d{{1,4}}x\d{{1,4}}x\d{{1,4}}_([A-Z]{{2,8}})\d{{0,3}})"
+    rf"Could{W}not{W}allocate{W}(\d{{1,20}}){W}bytes{W}in{W}memory{W}"
+    r"(\d{1,4}x\d{1,4}x\d{1,4}_([A-Z]{2,8})\d{0,3})"
 )
 _ALLOCATABLE = re.compile(rf"(?<![\d.,])(\d{{1,20}}){W}bytes{W}allocatable\b")
 _BYTES_FREE = re.compile(rf"(?<![\d.,])(\d{{1,20}}){W}bytes{W}available\b")

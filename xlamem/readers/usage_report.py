@@ -208,7 +208,7 @@ def to_report(usage: UsageReport, facts: Facts) -> MemoryReport:
     spaces: list[Space] = []
     for name, total in usage.totals.items():
         capacity = facts.capacity if not spaces else None
-        over = None if capacity is None else max(0, total - capacity)
+        over = None if capacity is None or total <= capacity else total - capacity
         # The form of 2024 has one total for all memory spaces.
         mixed = usage.old and any(slot.space != name for slot in usage.slots)
         kinds: dict[str, int | None] = {}
@@ -221,8 +221,8 @@ def to_report(usage: UsageReport, facts: Facts) -> MemoryReport:
         shown = space_name(0, facts.backend) if name == "hbm" else name
         spaces.append(Space(shown, capacity=capacity, used=total, over=over, total=total, **kinds))
     fits = facts.fits
-    if fits is None and spaces and spaces[0].over is not None:
-        fits = spaces[0].over == 0
+    if fits is None and spaces and spaces[0].capacity is not None:
+        fits = spaces[0].over is None
     total = next(iter(usage.totals.values()), 0)
     notes = list(facts.notes)
     notes.append(

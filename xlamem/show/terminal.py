@@ -77,7 +77,13 @@ def _one(explanation: Explanation, width: int, top: int, everything: bool) -> It
     if report.truncated:
         text = "The input breaks off inside this report: figures may be missing."
         yield from paragraph(text, width, style="yellow")
-    if report.times > 1:
+    if report.suppressed:
+        text = "The compiler was told to go on after this (xla_tpu_no_crash_on_oom)."
+        yield from paragraph(text, width, style="dim")
+    if len(report.hosts) > 1:
+        text = f"Seen from {words.count(len(report.hosts), 'host, rank or process', 'hosts, ranks or processes')}."
+        yield from paragraph(text, width, style="dim")
+    elif report.times > 1:
         yield from paragraph(f"The input says this {report.times} times.", width, style="dim")
     for section in _sections(explanation, width, top, everything):
         yield BLANK

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from xlamem.errors import UnknownTargetError
 from xlamem.units import parse_size, slack_of
 
-__all__ = ["Device", "all_devices", "get", "infer"]
+__all__ = ["Device", "GpuFacts", "all_devices", "get", "infer"]
 
 #: Words in front of a chip's name that say nothing: "NVIDIA H100", "TPU v4".
 _MAKERS = re.compile(r"^(?:google|cloud|tpu|nvidia|tesla|geforce|amd|instinct)+")
@@ -22,6 +22,22 @@ _MAKERS = re.compile(r"^(?:google|cloud|tpu|nvidia|tesla|geforce|amd|instinct)+"
 #: A slice behind the name: "v5e:4x4", "h100:8"; and the way Cloud writes one: "v5litepod-16".
 _SLICE = re.compile(r":[0-9x]*$")
 _CLOUD_SLICE = re.compile(r"-\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """What XLA asks a driver about a GPU. A multiprocessor is what XLA calls a core."""
+
+    multiprocessors: int
+    fp32_units: int
+    #: Bytes of shared memory: of a multiprocessor, and what a block can have of it on request.
+    shared_memory: int
+    shared_memory_optin: int
+    #: Bytes.
+    l2_cache: int
+    clock_ghz: float
+    #: Bytes a second.
+    bandwidth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +66,12 @@ class Device:
     tuple_alignment: int | None = None
     #: TPU: the name of the smallest slice that the compiler accepts.
     topology: str | None = None
+    #: TPU: as how many devices a chip runs.
+    devices_per_chip: int = 1
     #: NVIDIA: compute capability, such as "9.0".
     compute_capability: str | None = None
+    #: NVIDIA: what XLA's compiler wants to know; None where programs cannot be compiled for it.
+    gpu: GpuFacts | None = None
 
 
 def all_devices() -> tuple[Device, ...]:
@@ -136,6 +156,8 @@ def _device(name: str, facts: dict[str, Any]) -> Device:
     facts["allowed"] = _size(facts["allowed"]) if "allowed" in facts else facts["memory"] * 3 // 4
     facts["capacities"] = tuple(_size(text) for text in facts.get("capacities", ()))
     facts["aliases"] = tuple(facts["aliases"])
+    if "gpu" in facts:
+        facts["gpu"] = GpuFacts(**facts["gpu"])
     return Device(name=name, **facts)
 
 

@@ -1,9 +1,17 @@
-"""Which of a program's allocations was the one that failed: the row whose bytes were asked for."""
+"""What is known of a GPU's failure beyond its figures: which of a program's allocations it was, and what XLA was doing.
+
+Readers write this into ``report.notes``; advice goes by it.
+"""
 
 from __future__ import annotations
 
-from xlamem.report import Space
+from collections.abc import Iterable
+
+from xlamem.report import Allocation, Space
 from xlamem.units import Size
+
+AUTOTUNING = "It failed while XLA was timing variants of a kernel (autotuning)."
+GRAPHS = "It failed around a CUDA graph (command buffer)."
 
 #: Rows of the buffer assignment by the name of their :class:`~xlamem.report.Space` field, in the order in
 #: which an execution allocates them: arguments and constants are there before it starts.
@@ -39,6 +47,15 @@ def failed_row_note(space: Space) -> str | None:
         return f"The requested bytes are the {ROWS[first]} row: {_WORDS[first]}."
     names = " and the ".join(ROWS[row] for row in rows)
     return f"The requested bytes are the {names} row alike: {_WORDS[first]}, or one of the others."
+
+
+def failed_buffer_note(asked: int, buffers: Iterable[tuple[int | None, Allocation]]) -> str | None:
+    """A sentence that says which of the numbered buffers was asked for, if one is as large to the byte."""
+    for number, allocation in buffers:
+        if allocation.provenance == "computed" and int(allocation.bytes) == int(asked):
+            which = f"buffer {number}" if number else "a listed buffer"
+            return f"The requested bytes are {which}: {allocation.shape}."
+    return None
 
 
 def _same(row: int | None, asked: int) -> bool:

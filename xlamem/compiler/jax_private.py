@@ -1,0 +1,160 @@
+"""Every name of jax and jaxlib that is not public and that xlamem uses. Nothing else touches one.
+
+Written for jax 0.10; where a name is gone, the error says which jax is there and which are known to work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from xlamem.errors import CompilerError
+
+#: The oldest jax that has all of these, and the newest that was tried.
+OLDEST = (0, 8, 0)
+NEWEST = (0, 10, 2)
+
+#: Part of the key under which jax keeps traces, and of no effect outside Google: set while tracing for another
+#: backend, so that those traces are not taken for the user's own.
+_TRACE_MARKS = {"tpu": 7_001, "gpu": 7_002, "cpu": 7_003}
+
+
+def check_version() -> None:
+    """Refuse a jax that is too old.
+
+    Raises:
+        CompilerError: it is.
+    """
+    if jax.__version_info__[:3] < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise CompilerError(f"compiling needs jax {oldest} or newer, and this is {jax.__version__}: pip install -U jax")
+
+
+@contextlib.contextmanager
+def _moved() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, AttributeError, TypeError) as error:
+        newest = ".".join(map(str, NEWEST))
+        raise CompilerError(
+            f"jax {jax.__version__} has changed inside ({error}); xlamem is known to work with "
+            f"{'.'.join(map(str, OLDEST))} to {newest}"
+        ) from error
+
+
+@contextlib.contextmanager
+def backend_name(name: str) -> Iterator[None]:
+    """Make ``jax.default_backend()`` answer ``name``, and keep what is traced meanwhile apart.
+
+    Arrays are still computed where they would be.
+    """
+    with _moved():
+        from jax._src import config, xla_bridge
+
+        mark = config.jax_xla_profile_version(_TRACE_MARKS[name])
+    real = xla_bridge.default_backend
+
+    def default_backend() -> str:
+        return name
+
+    patched = [(owner, owner.default_backend) for owner in (jax, xla_bridge)]
+    with mark:
+        try:
+            for owner, old in patched:
+                if old is real:
+                    setattr(owner, "default_backend", default_backend)  # noqa: B010 - mypy knows it as a function
+            yield
+        finally:
+            for owner, old in patched:
+                setattr(owner, "default_backend", old)  # noqa: B010
+
+
+@contextlib.contextmanager
+def lowering_for(platform: str) -> Iterator[None]:
+    """Make every ``.lower()`` lower for ``platform``: wrappers of jit, such as Equinox', do not pass it on."""
+    from jax.stages import Traced
+
+    real = Traced.lower
+
+    def lower(self: Any, *, lowering_platforms: Any = None, **others: Any) -> Any:
+        return real(self, lowering_platforms=lowering_platforms or (platform,), **others)
+
+    setattr(Traced, "lower", lower)  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(Traced, "lower", real)  # noqa: B010
+
+
+def bytecode(module: Any) -> bytes:
+    """An MLIR module as bytes, with its locations: they become op_name and source line."""
+    file = io.BytesIO()
+    module.operation.write_bytecode(file)
+    return file.getvalue()
+
+
+@contextlib.contextmanager
+def parsed(program: bytes | str) -> Iterator[Any]:
+    """The MLIR module in ``program``, text or bytecode, inside the context that it needs."""
+    with _moved():
+        from jax._src.interpreters import mlir
+        from jaxlib.mlir import ir
+    with mlir.make_ir_context():
+        yield ir.Module.parse(program)
+
+
+def mlir_of_hlo(program: bytes | str) -> str:
+    """StableHLO text of an HLO module: text, or a serialized HloModuleProto.
+
+    Raises:
+        CompilerError: it does not parse, or the names have moved.
+    """
+    with _moved():
+        from jax._src.lib import _jax
+        from jaxlib import _hlo
+
+        from_text = _hlo.hlo_module_from_text
+        to_mlir = _jax.mlir.xla_computation_to_mlir_module
+    if isinstance(program, str):
+        program = from_text(program).as_serialized_hlo_module_proto()
+    text = to_mlir(_hlo.XlaComputation(program))
+    return text if isinstance(text, str) else text.decode()
+
+
+def compile_module(
+    module: Any,
+    devices: Sequence[Any],
+    options: Mapping[str, str | bool],
+    *,
+    shardy: bool,
+    propagate_to_inputs: Sequence[bool],
+    propagate_to_outputs: Sequence[bool],
+) -> Any:
+    """Compile an MLIR module for ``devices``, the way jit does; the executable is returned.
+
+    Devices that are not there have a client that only compiles.
+    """
+    with _moved():
+        from jax._src import compiler
+        from jax._src.lib import xla_client
+
+        made = compiler.get_compile_options(
+            num_replicas=1,
+            num_partitions=len(devices),
+            device_assignment=[[device.id for device in devices]],  # type: ignore[arg-type]
+            env_options_overrides=dict(options),
+        )
+        build = made.executable_build_options
+        build.use_shardy_partitioner = shardy
+        if len(devices) > 1:
+            build.allow_spmd_sharding_propagation_to_parameters = list(propagate_to_inputs)
+            build.allow_spmd_sharding_propagation_to_output = list(propagate_to_outputs)
+        client = devices[0].client
+        compile_only = type(client).__name__ == "CompileOnlyPyClient"
+        run = client.compile if compile_only else client.compile_and_load
+        executable_devices = xla_client.DeviceList(tuple(devices))
+    return run(module, executable_devices=executable_devices, compile_options=made)
