@@ -5,12 +5,14 @@ from __future__ import annotations
 from xlamem.advice import advise_report
 from xlamem.analysis import checks, fit, verdict
 from xlamem.analysis.headline import headline
+from xlamem.analysis.timeline import expanded
 from xlamem.finding import Explanation
 from xlamem.report import MemoryReport
 
 
 def explain(report: MemoryReport) -> Explanation:
     """The verdict on ``report``, the checks between its figures, where it would fit, and what to change."""
+    report = expanded(report)
     findings = verdict.findings(report)
     return Explanation(
         report=report,

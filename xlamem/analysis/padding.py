@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from xlamem.report import Allocation, MemoryReport, Provenance, Space
 from xlamem.units import slack_of
 
+#: Kinds of allocations that TPU reports leave out of their totals of padding.
+_AROUND = ("argument", "output", "alias")
+
 
 @dataclass(frozen=True, slots=True)
 class Padding:
@@ -28,7 +31,7 @@ def total_padding(report: MemoryReport) -> Padding | None:
     if space is None:
         return None
     listed = report.in_space(space.name)
-    around = sum(_padding_of(a) for a in listed if a.kind in ("argument", "output"))
+    around = sum(_padding_of(a) for a in listed if a.kind in _AROUND)
     temps = _temps_padding(space)
     if temps is not None:
         return Padding(temps.bytes + around, temps.provenance, temps.lower_bound)
@@ -50,7 +53,7 @@ def needed_without_padding(report: MemoryReport) -> Padding | None:
     space = report.space
     if space is None or space.used is None:
         return None
-    around = sum(_padding_of(a) for a in report.in_space(space.name) if a.kind in ("argument", "output"))
+    around = sum(_padding_of(a) for a in report.in_space(space.name) if a.kind in _AROUND)
     temps = _temps_padding(space)
     if temps is None:
         padding = total_padding(report)

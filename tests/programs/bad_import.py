@@ -1,0 +1,3 @@
+"""Fails while it is loaded."""
+
+import no_such_package
