@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from xlamem.analysis import checks, fit
-from xlamem.analysis.headline import headline
 from xlamem.analysis.groups import equal_tensors, layout_copies
+from xlamem.analysis.headline import headline
 from xlamem.analysis.padding import needed_without_padding, total_padding
 from xlamem.explanation import explain
 from xlamem.readers import read
@@ -59,10 +59,7 @@ def test_padding_from_the_items_alone_is_a_lower_bound(unet: MemoryReport) -> No
 
 
 def test_the_headline_is_the_answer(unet: MemoryReport) -> None:
-    assert (
-        headline(unet)
-        == "Out of HBM on TPU v2 (inferred): 25.99GiB used of 7.48GiB, over by 18.50GiB."
-    )
+    assert headline(unet) == "Out of HBM on TPU v2 (inferred): 25.99GiB used of 7.48GiB, over by 18.50GiB."
 
 
 def test_the_verdict_of_the_seed(unet: MemoryReport) -> None:

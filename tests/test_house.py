@@ -63,7 +63,18 @@ ALLOWED = {
     # What a dump only implies, its peak and its owners, is worked out where it is read.
     "readers": {"readers", "analysis", "circumstances", "report", "shape", "units", "errors", "targets"},
     "analysis": {"analysis", "report", "finding", "shape", "units", "errors", "targets"},
-    "advice": {"advice", "analysis", "circumstances", "report", "finding", "shape", "layouts", "units", "errors", "targets"},
+    "advice": {
+        "advice",
+        "analysis",
+        "circumstances",
+        "report",
+        "finding",
+        "shape",
+        "layouts",
+        "units",
+        "errors",
+        "targets",
+    },
     "targets": {"errors", "units"},
 }
 
@@ -78,7 +89,17 @@ def test_a_room_imports_only_the_rooms_below_it(room: str) -> None:
 
 
 def test_the_foundation_imports_only_itself() -> None:
-    for name in ("units", "errors", "shape", "tiling", "element_types", "shape_grammar", "report", "finding", "circumstances"):
+    for name in (
+        "units",
+        "errors",
+        "shape",
+        "tiling",
+        "element_types",
+        "shape_grammar",
+        "report",
+        "finding",
+        "circumstances",
+    ):
         for imported in imported_by(PACKAGE / f"{name}.py"):
             if imported.startswith("xlamem."):
                 assert imported.split(".")[1] in {

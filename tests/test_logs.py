@@ -20,25 +20,37 @@ HBM_16G = {"capacity": "15.75G"}
 #: kind, program, figures of the main space as printed, number of allocations.
 FACTS: dict[str, list[Row]] = {
     "unet_kernel_v2": [("hbm", None, {"used": "25.99G", "capacity": "7.48G", "over": "18.50G"}, 12)],
-    "0.0.7_v5e_args_20G": [("hbm", None, {"used": "20.00G", "over": "4.25G", "arguments": "20.00G", **HBM_16G}, 1)],
+    "0.0.7_v5e_args_20G": [
+        ("hbm", None, {"used": "20.00G", "over": "4.25G", "arguments": "20.00G", **HBM_16G}, 1)
+    ],
     "0.0.7_v5e_mlp": [("hbm", None, {"used": "78.13G", "over": "62.38G", **HBM_16G}, 20)],
     "0.0.7_v5e_padded_batchmat": [("hbm", None, {"used": "320.97G", "capacity": "14.96G"}, 0)],
     "0.0.7_v5e_padded_batchmat_22G": [("hbm", None, {"used": "20.02G", "over": "4.27G", **HBM_16G}, 20)],
     "0.0.7_v5e_fastexit_off_batchmat_80G": [
         ("hbm", None, {"requested": "25769803776", "capacity": "17179869184"}, 1)
     ],
-    "0.0.7_v5e_pallas_scoped_vmem": [("onchip", None, {"used": "32.00M", "capacity": "16.00M", "over": "16.00M"}, 1)],
+    "0.0.7_v5e_pallas_scoped_vmem": [
+        ("onchip", None, {"used": "32.00M", "capacity": "16.00M", "over": "16.00M"}, 1)
+    ],
     "0.0.7_v5e_pallas_sflag": [("onchip", None, {"requested": "400000", "capacity": "2048"}, 1)],
     "0.0.7_v5e_pallas_smem": [("onchip", None, {"requested": "4194304", "capacity": "1048576"}, 1)],
     "0.0.23_v5e_mlp": [("hbm", None, {"used": "92.77G", "over": "77.03G", **HBM_16G}, 20)],
-    "0.0.23_v5e_padded_batchmat": [("hbm", None, {"requested": "103079215104", "capacity": "17179869184"}, 1)],
-    "0.0.23_v5e_pallas_scoped_vmem": [("onchip", None, {"used": "32.00M", "capacity": "16.00M", "over": "16.00M"}, 1)],
+    "0.0.23_v5e_padded_batchmat": [
+        ("hbm", None, {"requested": "103079215104", "capacity": "17179869184"}, 1)
+    ],
+    "0.0.23_v5e_pallas_scoped_vmem": [
+        ("onchip", None, {"used": "32.00M", "capacity": "16.00M", "over": "16.00M"}, 1)
+    ],
     "0.0.23_v5e_pallas_sflag": [("onchip", None, {"requested": "400000", "capacity": "2048"}, 1)],
     "0.0.23_v5e_pallas_smem": [("onchip", None, {"requested": "4194304", "capacity": "1048576"}, 1)],
     "0.0.37_v5e_mlp": [("hbm", None, {"used": "92.77G", "over": "77.03G", **HBM_16G}, 20)],
-    "0.0.37_v5e_padded_batchmat": [("hbm", None, {"requested": "103079215104", "capacity": "17179869184"}, 1)],
+    "0.0.37_v5e_padded_batchmat": [
+        ("hbm", None, {"requested": "103079215104", "capacity": "17179869184"}, 1)
+    ],
     "0.0.37_v5e_padded_batchmat_22G": [("hbm", None, {"used": "20.02G", "over": "4.27G", **HBM_16G}, 20)],
-    "0.0.37_v5e_pallas_scoped_vmem": [("onchip", None, {"used": "64.00M", "capacity": "16.00M", "over": "48.00M"}, 1)],
+    "0.0.37_v5e_pallas_scoped_vmem": [
+        ("onchip", None, {"used": "64.00M", "capacity": "16.00M", "over": "48.00M"}, 1)
+    ],
     "0.0.37_v5e_pallas_sflag": [("onchip", None, {"requested": "400000", "capacity": "2048"}, 1)],
     "0.0.37_v5e_pallas_smem": [("onchip", None, {"requested": "4194304", "capacity": "1048576"}, 1)],
     "0.0.42.1_v2_args_240G": [("hbm", None, {"used": "240.00G", "capacity": "7.48G"}, 0)],
@@ -50,17 +62,25 @@ FACTS: dict[str, list[Row]] = {
     ],
     "0.0.42.1_v5e_batchmat_fit_stderr0": [("success", "jit_loss", {"program": "5.01G", **HBM_16G}, 0)],
     "0.0.42.1_v5e_mlp_oom_dump": [("hbm", None, {"used": "36.19G", **HBM_16G}, 0)],
-    "0.0.42.1_v5e_pallas_grid": [("onchip", None, {"used": "64.00M", "capacity": "16.00M", "over": "48.00M"}, 1)],
+    "0.0.42.1_v5e_pallas_grid": [
+        ("onchip", None, {"used": "64.00M", "capacity": "16.00M", "over": "48.00M"}, 1)
+    ],
     "0.0.42.1_v5e_pallas_sem": [("onchip", None, {"requested": "400000", "capacity": "2048"}, 1)],
     "0.0.42.1_v5e_pallas_smem": [("onchip", None, {"requested": "4194304", "capacity": "1048576"}, 1)],
-    "0.0.42.1_v5e_pallas_vmem": [("onchip", None, {"used": "256.00M", "capacity": "128.00M", "over": "128.00M"}, 2)],
+    "0.0.42.1_v5e_pallas_vmem": [
+        ("onchip", None, {"used": "256.00M", "capacity": "128.00M", "over": "128.00M"}, 2)
+    ],
     "0.0.42.1_v5e_scoped_vmem_xla_mlp": [
         ("onchip", None, {"used": "448.0K", "capacity": "128.0K", "over": "320.0K"}, 1)
     ],
-    "0.0.42.1_v5p_pallas_scoped_vmem": [("onchip", None, {"requested": "134217728", "capacity": "67108864"}, 1)],
+    "0.0.42.1_v5p_pallas_scoped_vmem": [
+        ("onchip", None, {"requested": "134217728", "capacity": "67108864"}, 1)
+    ],
     "0.0.50.1_v5e_args_edge_overlays": [("hbm", None, {"used": "15.75G", "over": "1.88M", **HBM_16G}, 7)],
     "0.0.50.1_v5e_mlp": [("hbm", "jit_loss", {"used": "94.88G", **HBM_16G}, 0)],
-    "0.0.50.1_v5e_pallas_scoped_vmem": [("onchip", None, {"used": "64.00M", "capacity": "16.00M", "over": "48.00M"}, 1)],
+    "0.0.50.1_v5e_pallas_scoped_vmem": [
+        ("onchip", None, {"used": "64.00M", "capacity": "16.00M", "over": "48.00M"}, 1)
+    ],
     # told to go on three times, twice with a list; in the end the program was made, of the same size
     "0.0.42.1_v5e_padded_b_409600_nocrash_stderr0": [
         ("hbm", "jit_f", {"used": "31.25G", "over": "15.50G", **HBM_16G}, -1)

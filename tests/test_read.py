@@ -40,7 +40,9 @@ def test_a_path_an_open_file_and_the_text_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "compress", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress], ids=["gz", "bz2", "xz", "zst"]
+    "compress",
+    [gzip.compress, bz2.compress, lzma.compress, zstandard.compress],
+    ids=["gz", "bz2", "xz", "zst"],
 )
 def test_compressed_logs(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = tmp_path / "whatever"
@@ -140,7 +142,10 @@ def test_a_folder_of_logs(tmp_path: Path) -> None:
     (tmp_path / "b.log.gz").write_bytes(gzip.compress((LOGS / "0.0.7_v5e_mlp.log").read_bytes()))
     (tmp_path / "picture.png").write_bytes(bytes(range(256)) * 40)
     reports = read_all(tmp_path)
-    assert [(os.path.basename(r.source.name), len(r.allocations)) for r in reports] == [("b.log.gz", 20), ("a.log", 12)]
+    assert [(os.path.basename(r.source.name), len(r.allocations)) for r in reports] == [
+        ("b.log.gz", 20),
+        ("a.log", 12),
+    ]
 
 
 def test_a_growing_log_tells_each_report_once(tmp_path: Path) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from xlamem.advice import advise_report
 from xlamem.analysis import checks, fit, verdict
 from xlamem.analysis.headline import headline
-from xlamem.analysis.timeline import expanded
 from xlamem.finding import Explanation
 from xlamem.report import MemoryReport
 
 
 def explain(report: MemoryReport) -> Explanation:
     """The verdict on ``report``, the checks between its figures, where it would fit, and what to change."""
-    report = expanded(report)
+    if any(allocation.buffers for allocation in report.allocations):
+        from xlamem.analysis.timeline import expanded  # what only dumps need
+
+        report = expanded(report)
     findings = verdict.findings(report)
     return Explanation(
         report=report,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xlamem.report import MemoryReport, Provenance
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One reason of the verdict. ``name`` is a stable word ("padding", "layout-copies" ...); ``bytes`` what
     is at stake, if that can be said; ``text`` one sentence for people, with its caveat."""
 
@@ -17,8 +17,7 @@ class Finding:
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """Two figures of the report compared with each other, or a printed one with a computed one."""
 
     name: str
@@ -26,8 +25,7 @@ class Check:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(NamedTuple):
     """Whether what the report needs would fit another chip.
 
     ``needed`` and ``capacity`` in bytes; ``provenance`` is "reported" where the same bytes would be needed

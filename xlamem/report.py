@@ -7,7 +7,7 @@ exact it is. ``None`` means that the input did not say.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import pandas
@@ -47,8 +47,7 @@ class Source:
     end_line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """The chip a report is about: its name in :mod:`xlamem.targets`, and whether it was only inferred."""
 
     name: str
@@ -107,8 +106,7 @@ class Space:
         return {name: getattr(self, name) for name in self.__slots__ if name != "name"}
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """An operand of the instruction that made a buffer: its name, and its shape where the text has it."""
 
     name: str
@@ -225,8 +223,7 @@ class LayoutCopy:
     at_peak: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unparsed:
+class Unparsed(NamedTuple):
     """A line inside a report that nobody understood, kept so that nothing is silently lost."""
 
     line: int

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 #: The ``*`` of a tile: the axis is first merged with the next more minor one.
 COMBINE = -1
@@ -79,8 +79,7 @@ def _tile_text(tile: Sequence[int]) -> str:
     return f"({','.join('*' if size == COMBINE else str(size) for size in tile)})"
 
 
-@dataclass(frozen=True, slots=True)
-class AxisPadding:
+class AxisPadding(NamedTuple):
     """One reason why an array takes more memory than its elements: from ``size`` up to ``padded``.
 
     ``axis`` is the logical axis, or None where it is no axis: a scalar, an axis that the tile adds, the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xlamem.advice import gpu_actions, tpu_actions
 from xlamem.advice.shapes import advise_shape
 from xlamem.analysis.padding import is_padded
 from xlamem.finding import Advice
@@ -25,7 +24,12 @@ _PER_ITEM = 4
 def advise_report(report: MemoryReport) -> tuple[Advice, ...]:
     """What to change: first what the tile model computes for the padded allocations, then the rules of thumb that
     the report supports. Empty for what is no failure."""
-    return (*_padded(report), *tpu_actions.actions(report), *gpu_actions.actions(report))
+    # Each has rules enough to be loaded only where they apply.
+    if report.backend == "tpu":
+        from xlamem.advice import tpu_actions as rules
+    else:
+        from xlamem.advice import gpu_actions as rules  # type: ignore[no-redef]
+    return (*_padded(report), *rules.actions(report))
 
 
 def _padded(report: MemoryReport) -> tuple[Advice, ...]:

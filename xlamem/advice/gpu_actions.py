@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from xlamem.advice.gpu_rows import arguments, by_row, constants, rule
-from xlamem.finding import Advice
 from xlamem.circumstances import AUTOTUNING, GRAPHS
+from xlamem.finding import Advice
 from xlamem.report import MemoryReport, Space
 from xlamem.units import format_size
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xlamem.finding import Advice
 from xlamem.circumstances import failed_rows
+from xlamem.finding import Advice
 from xlamem.report import Space
 from xlamem.units import format_size
 

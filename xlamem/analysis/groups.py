@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xlamem.report import Allocation
 from xlamem.shape import Shape
@@ -10,8 +10,7 @@ from xlamem.shape import Shape
 _COPIES = frozenset({"copy", "copy-done", "copy-start", "transpose"})
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Allocations of one element type and size, whatever their layout. ``bytes`` is their sum."""
 
     text: str
@@ -22,8 +21,7 @@ class Group:
         return sum(int(a.bytes) for a in self.allocations)
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutCopy:
+class LayoutCopy(NamedTuple):
     """A copy of a tensor into another layout: while it is made, both are alive."""
 
     copy: Allocation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xlamem.report import Allocation, MemoryReport, Provenance, Space
 from xlamem.units import slack_of
@@ -11,8 +11,7 @@ from xlamem.units import slack_of
 _AROUND = ("argument", "output", "alias")
 
 
-@dataclass(frozen=True, slots=True)
-class Padding:
+class Padding(NamedTuple):
     """Bytes of padding. ``lower_bound`` is true where only the largest allocations are known."""
 
     bytes: int

@@ -189,7 +189,8 @@ def _show(reports: list[MemoryReport], output: Output, everything: bool, per: st
         from xlamem.show.csv import to_csv, to_failures_csv
 
         several = len({report.source.name for report in reports}) > 1
-        return to_failures_csv(explanations) if (per or several and "failure") == "failure" else to_csv(explanations)
+        row = per or ("failure" if several else "allocation")
+        return to_failures_csv(explanations) if row == "failure" else to_csv(explanations)
 
     def markdown() -> str:
         from xlamem.show.markdown import to_markdown

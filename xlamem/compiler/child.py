@@ -117,7 +117,7 @@ class Child:
             elif isinstance(event, jobs.Compiled):
                 outcome.compiled = event
             elif event is _ENDED:
-                self._check_end(outcome)
+                self._check_end(outcome, stage)
                 break
             elif not self.job.full and outcome.dump is not None:
                 if answer.is_there(outcome.dump.folder, outcome.dump.platform):
@@ -133,7 +133,7 @@ class Child:
         except (EOFError, OSError):
             return _ENDED
 
-    def _check_end(self, outcome: Outcome) -> None:
+    def _check_end(self, outcome: Outcome, stage: str) -> None:
         status = self._process.wait()
         done = outcome.compiled or outcome.over or (self.job.lower_only and outcome.lowered)
         if done:
@@ -145,8 +145,8 @@ class Child:
         if status < 0:
             name = signal.Signals(-status).name
             hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
-            raise CompilerError(f"the compiler's process was ended by {name}{hint}{self._said()}")
-        raise CompilerError(f"the compiler's process ended with exit code {status}{self._said()}")
+            raise CompilerError(f"the compiler's process was ended by {name} while {stage}{hint}{self._said()}")
+        raise CompilerError(f"the compiler's process ended with exit code {status} while {stage}{self._said()}")
 
     def _check_disk(self) -> None:
         if shutil.disk_usage(self.folder).free < _FULL_DISK:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlamem.errors import NotReadableError, ProgramError
+from xlamem.errors import MissingExtraError, NotReadableError, ProgramError, XlamemError
 
 if TYPE_CHECKING:
     from xlamem.compiler.program import Program
@@ -29,12 +30,10 @@ _FOREIGN_LAYOUTS = (
     "mhlo.xla_entry_computation_result_tiles",
     "mhlo.cross_program_prefetches",
 )
-_ALIASES = "mhlo.input_output_alias"
 
 _PARTITIONS = re.compile(r"^HloModule [^\n]*?\bnum_partitions=(\d+)")
 _MESH = re.compile(r"#sdy\.mesh<\[([^\]]*)\]>|sdy\.mesh @\w+ = <\[([^\]]*)\]>")
 _DEVICES = re.compile(r"devices=\[([\d,]+)\]")
-#: jax.export's serialization is a flatbuffer: the root's offset, then its file identifier or nothing.
 _MLIR_BYTECODE = b"ML\xefR"
 
 
@@ -59,7 +58,9 @@ def load(path: str, platform: Platform, module: str | None = None) -> Program:
         raise ProgramError(f"{file}: the file is empty")
     try:
         return _load(file, data, platform)
-    except (ValueError, RuntimeError, UnicodeDecodeError) as error:
+    except XlamemError:
+        raise
+    except Exception as error:  # each parser has exceptions of its own
         raise ProgramError(f"{file}: not a program that can be compiled: {_first_lines(error)}") from None
 
 
@@ -90,13 +91,15 @@ def _load(file: Path, data: bytes, platform: Platform) -> Program:
     note = f"compiled from {file.name}"
     if data.startswith(_MLIR_BYTECODE):
         program = _from_mlir(data, platform)
+    elif file.name.endswith(".pb") and not _is_hlo(data):
+        raise ProgramError(f"{file}: neither an HloProto nor an HloModuleProto")
+    elif file.name.endswith(".pb"):
+        program = _from_hlo(_module_proto(data), platform, _partitions_of(file, None))
     elif (text := _as_text(data)) is not None:
         if re.search(r"^HloModule ", text, re.MULTILINE):
             program = _from_hlo(text, platform, _partitions_of(file, text))
         else:
             program = _from_mlir(text, platform)
-    elif _is_hlo(data):
-        program = _from_hlo(_module_proto(data), platform, _partitions_of(file, None))
     else:
         program = _from_export(data, platform)
     return replace(program, notes=(note, *program.notes))
@@ -208,6 +211,8 @@ def _from_export(data: bytes, platform: Platform) -> Program:
 
     from xlamem.compiler.lowering import lower
 
+    if find_spec("flatbuffers") is None:
+        raise MissingExtraError("reading an artifact of jax.export needs flatbuffers: pip install flatbuffers")
     try:
         exported = export.deserialize(bytearray(data))
     except Exception as error:
@@ -218,7 +223,7 @@ def _from_export(data: bytes, platform: Platform) -> Program:
     if symbolic:
         raise ProgramError(f"it was exported with symbolic shapes, which have no size: {', '.join(symbolic[:3])}")
     if len(exported.platforms) == 1:
-        return _from_mlir(exported.mlir_module_serialized, platform)
+        return _from_mlir(exported.mlir_module(), platform)
     args, kwargs = jax.tree.unflatten(exported.in_tree, exported.in_avals)
     args, kwargs = jax.tree.map(lambda aval: jax.ShapeDtypeStruct(aval.shape, aval.dtype), (args, kwargs))
     return lower(jax.jit(exported.call), args, kwargs, platform)

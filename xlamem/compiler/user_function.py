@@ -182,7 +182,7 @@ def _as_theirs(error: BaseException, place: str, hint: str | None) -> UserCodeEr
                 lines.append(f"    {frame.line}")
     else:
         lines += [f"while compiling {place}"]
-    if hint:
+    if hint and type(error).__module__.startswith("jax"):
         lines.append(f"({hint})")
     return UserCodeError("\n".join(lines), type(error).__name__, "".join(traceback.format_list(frames)))
 

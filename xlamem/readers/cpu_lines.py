@@ -13,7 +13,6 @@ from xlamem.readers.lines import Lines
 from xlamem.readers.sentence import BYTES, WORD, figure, program_after, sentence, source
 from xlamem.report import MemoryReport, Space
 
-
 _LINE = re.compile(
     rf"{WORD}Out\s+of\s+memory\s+allocating\s+{BYTES}\.?(?!\s+(?:after\s+a\s+total|\(allocated))"
 )

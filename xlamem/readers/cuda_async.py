@@ -22,7 +22,6 @@ from xlamem.readers.lines import Lines
 from xlamem.readers.sentence import GAP, figure, sentence, source
 from xlamem.report import Allocation, MemoryReport, Space
 
-
 _HEAD = re.compile(r"cuMemAllocAsync\s+failed\s+to\s+allocate(?:\s+(\d{1,20})(?:\s+bytes\b|:))?")
 _NAME = re.compile(r"([\w.\-]{1,80}) $")
 _FREE = re.compile(r"Free\s+memory/Total\s+memory:\s*(\d{1,20})/(?:(\d{1,20})(?=[\s\\,;\"']))?")

@@ -24,7 +24,6 @@ from xlamem.readers.sentence import SIZE, figure, matches, sentence, source
 from xlamem.report import Kind, MemoryReport, Space
 from xlamem.units import Size
 
-
 _REFUSED = re.compile(
     rf"""
       (?P<device>failed\s+to\s+allocate\s+{SIZE}

@@ -16,7 +16,6 @@ from xlamem.readers.lines import Lines
 from xlamem.readers.sentence import figure, matches, program_after, sentence, source
 from xlamem.report import MemoryReport, Space
 
-
 _WHOLE = r"(?=[\s\\,;\"')\]]|\.(?!\d))"
 _SHARED = re.compile(
     rf"""

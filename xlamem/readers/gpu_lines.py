@@ -17,7 +17,6 @@ from xlamem.readers.lines import Lines
 from xlamem.readers.sentence import figure, matches, program_after, sentence, source
 from xlamem.report import MemoryReport, Space
 
-
 _LINE = re.compile(
     r"""
       (?P<limit>The\s+byte\s+size\s+of\s+input/output\s+arguments

@@ -21,15 +21,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from xlamem.circumstances import failed_buffer_note, failed_row_note
 from xlamem.readers.circumstances import circumstances
 from xlamem.readers.gpu_buffers import build_buffer
 from xlamem.readers.lines import Lines
-from xlamem.circumstances import failed_buffer_note, failed_row_note
 from xlamem.readers.sentence import BYTES, SIZE, figure, program_after, sentence, source, whole_lines
 from xlamem.readers.tpu_items import Item
 from xlamem.report import MemoryReport, Space, Unparsed
 from xlamem.units import Size
-
 
 _TOKEN = re.compile(
     r"""

@@ -5,8 +5,9 @@ Only the fields of :mod:`xlamem.readers.hlo_schema` are decoded.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from xlamem.readers import hlo_schema
@@ -14,7 +15,7 @@ from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, 
 from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction
 from xlamem.readers.hlo_proto_shapes import sized_at
 
-_ALLOC, _FREE, _SHARE = 0, 1, 2
+_FREE = 1  # the kind of an event; the others are allocations
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,59 +123,89 @@ class _ModuleReader:
     def __init__(self, proto: Any) -> None:
         self.module = module = HloModule(proto.name)
         self.frames = _Frames(proto.stack_frame_index)
-        self.order = {s.key: list(s.value.instruction_ids) for s in proto.schedule.sequences}
-        self.computation_names = {c.id: c.name for c in proto.computations}
-        #: The instructions as decoded, by id, which is unique in a module.
-        self.by_id = {i.id: i for c in proto.computations for i in c.instructions}
+        self.order = {s.key: s.value for s in proto.schedule.sequences}
         module.scheduled = bool(self.order)
         module.aliased_parameters = frozenset(e.parameter_number for e in proto.input_output_alias.entries)
-        for c in proto.computations:
-            computation = Computation(c.name, partial(self._instructions, c), partial(_opcodes, c))
-            # Ids were once local to the computation; today its id is their upper half.
-            root = self.by_id.get(c.root_id) or self.by_id.get(c.id << 32 | c.root_id)
+        computations = list(proto.computations)
+        self.computation_names = {c.id: c.name for c in computations}
+        #: The instructions of each computation as decoded: one walk over all of them, the longest step here.
+        inside = {c.name: list(c.instructions) for c in computations}
+        for instructions in inside.values():
+            for i in instructions:
+                if i.opcode == "fusion":
+                    module.fused.update(self._called(i))
+        #: The same by id, which is unique in a module; only those that can have a buffer.
+        self.by_id: dict[int, Any] = {}
+        for c in computations:
+            instructions = inside[c.name]
+            if c.name not in module.fused:
+                self.by_id.update([(i.id, i) for i in instructions])
+            load = partial(self._instructions, c, instructions)
+            computation = Computation(c.name, load, partial(_opcodes, instructions))
+            root = _root(c, instructions)
             if root is not None:
                 computation.root, computation.root_opcode = root.name, root.opcode
             module.computations[c.name] = computation
             if c.name == proto.entry_computation_name or c.id == proto.entry_computation_id:
                 module.entry = c.name
-        for i in self.by_id.values():
-            if i.opcode == "fusion":
-                module.fused.update(self._called(i))
 
     def _called(self, i: Any) -> tuple[str, ...]:
         names = self.computation_names
-        return tuple(names[n] for n in i.called_computation_ids if n in names)
+        return tuple([names[n] for n in i.called_computation_ids if n in names])
 
-    def _instructions(self, c: Any) -> list[Instruction]:
-        by_id, place = self.by_id, self.frames.place
+    def _instructions(self, c: Any, instructions: list[Any]) -> list[Instruction]:
+        name, base = c.name, c.id << 32
+        place, known = self.frames.place, self.frames.known
         made: dict[int, Instruction] = {}
-        for i in c.instructions:
+        names = {i.id: i.name for i in instructions}
+        new = tuple.__new__
+        for i in instructions:
             opcode = i.opcode
             called: tuple[str, ...] = ()
+            operands: tuple[str, ...] = ()
             number = None
             if opcode == "parameter":
                 number = i.parameter_number
-            elif opcode == "get-tuple-element":
-                number = i.tuple_index
-            elif opcode in CALLERS:
-                called = self._called(i)
-                if opcode == "while":
-                    called = called[::-1]  # stored body first, run and printed condition first
-            found = [by_id.get(o) or by_id.get(c.id << 32 | o) for o in i.operand_ids]
-            operands = tuple(["" if o is None else o.name for o in found])
+            elif opcode != "constant":
+                if opcode == "get-tuple-element":
+                    number = i.tuple_index
+                elif opcode in CALLERS:
+                    called = self._called(i)
+                    if opcode == "while":
+                        called = called[::-1]  # stored body first, run and printed condition first
+                try:
+                    operands = tuple([names[o] for o in i.operand_ids])
+                except KeyError:
+                    # Ids were once local to the computation; today its id is their upper half.
+                    operands = tuple([names.get(o) or names.get(base | o, "") for o in i.operand_ids])
             shape, size = sized_at(i.shape)
-            op_name, file, line = place(i.metadata)
-            made[i.id] = Instruction(
-                i.name, opcode, shape, size, c.name, operands, called, number, op_name, file, line
+            where = i.metadata
+            op_name, file, line = known[where] if where in known else place(where)
+            own = i.id
+            # Half the time of Instruction(...), which is a function in Python.
+            made[own] = new(
+                Instruction,
+                (names[own], opcode, shape, size, name, operands, called, number, op_name, file, line),
             )
-        sequence = self.order.get(c.id, ())
-        if len(sequence) == len(made) and all(i in made for i in sequence):
-            return [made[i] for i in sequence]
+        sequence = self.order[c.id].instruction_ids[:] if c.id in self.order else ()
+        if len(sequence) == len(made):
+            try:
+                return [made[i] for i in sequence]
+            except KeyError:
+                pass
         return list(made.values())
 
 
-def _opcodes(c: Any) -> set[str]:
-    return {i.opcode for i in c.instructions}
+def _root(c: Any, instructions: list[Any]) -> Any | None:
+    """The root of a computation. It comes last, since operands come first; damage aside."""
+    wanted = c.root_id, c.id << 32 | c.root_id
+    if instructions and instructions[-1].id in wanted:
+        return instructions[-1]
+    return next((i for i in instructions if i.id in wanted), None)
+
+
+def _opcodes(instructions: list[Any]) -> set[str]:
+    return {i.opcode for i in instructions}
 
 
 class _Frames:
@@ -211,29 +242,30 @@ class _Frames:
 
 
 def _assignment(proto: Any, by_id: dict[int, Any]) -> Assignment:
-    buffers = {b.id: b for b in proto.logical_buffers}
+    buffers = {b.id: b.defined_at for b in proto.logical_buffers}
     missing = 0
     allocations = []
+    new = tuple.__new__
     for a in proto.buffer_allocations:
         values = []
         for assigned in a.assigned:
-            buffer = buffers.get(assigned.logical_buffer_id)
-            if buffer is None:
+            location = buffers.get(assigned.logical_buffer_id)
+            if location is None:
                 missing += 1
                 continue
-            location = buffer.defined_at
             found = by_id.get(location.instruction_id)
-            index = tuple(location.shape_index)
+            index = _index(location.shape_index)
             name = found.name if found is not None else location.instruction_name
             shape = None if found is None else sized_at(found.shape, index)[0]
-            values.append(Value(name, index, assigned.size, assigned.offset, shape))
+            values.append(new(Value, (name, index, assigned.size, assigned.offset, shape, False)))
+        parameter = a.is_entry_computation_parameter
         allocations.append(
             AssignedAllocation(
                 index=a.index,
                 bytes=a.size,
                 color=a.color,
-                parameter=a.parameter_number if a.is_entry_computation_parameter else None,
-                parameter_index=tuple(a.parameter_shape_index) if a.is_entry_computation_parameter else (),
+                parameter=a.parameter_number if parameter else None,
+                parameter_index=tuple(a.parameter_shape_index) if parameter else (),
                 constant=a.is_constant,
                 thread_local=a.is_thread_local,
                 live_out=a.maybe_live_out,
@@ -244,6 +276,16 @@ def _assignment(proto: Any, by_id: dict[int, Any]) -> Assignment:
     return Assignment(tuple(allocations), notes)
 
 
+@lru_cache(maxsize=4096)
+def _index(packed: bytes) -> tuple[int, ...]:
+    """The numbers of a packed field."""
+    numbers, at = [], 0
+    while 0 <= at < len(packed):
+        number, at = _varint(packed, at)
+        numbers.append(number)
+    return tuple(numbers)
+
+
 def _traces(proto: Any, module: HloModule, by_id: dict[int, Any]) -> LiveRanges:
     """Live ranges from the heap simulator's own record of what it allocated and freed, in program order.
 
@@ -251,34 +293,36 @@ def _traces(proto: Any, module: HloModule, by_id: dict[int, Any]) -> LiveRanges:
     position, without saying at which one: a value ends at its last use before the next allocation, or, where
     no use is seen (loops hide them), at the latest allocation before the free. The peak does not change.
     """
-    positions = {i.name: at for at, i in enumerate(module.sequence)}
+    positions: dict[str, int] = {}
     uses: dict[str, list[int]] = {}
     for at, instruction in enumerate(module.sequence):
+        positions[instruction.name] = at
         for operand in instruction.operands:
             uses.setdefault(operand, []).append(at)
-    buffers = {b.id: b for b in proto.logical_buffers}
+    buffers = {b.id: b.defined_at for b in proto.logical_buffers}
     ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
     for trace in proto.heap_simulator_traces:
-        start: dict[int, tuple[int, int]] = {}
+        start: dict[int, tuple[str, tuple[int, ...], int]] = {}
         now = 0
         pending: list[tuple[str, tuple[int, ...], int]] = []
         for event in trace.events:
-            buffer = buffers.get(event.buffer_id)
-            if buffer is None:
+            buffer = event.buffer_id
+            if event.kind == _FREE:
+                if buffer in start:
+                    pending.append(start[buffer])
                 continue
-            found = by_id.get(buffer.defined_at.instruction_id)
+            location = buffers.get(buffer)
+            if location is None:
+                continue
+            found = by_id.get(location.instruction_id)
             name = found.name if found is not None else event.instruction_name
-            key = (name, tuple(buffer.defined_at.shape_index))
-            if event.kind in (_ALLOC, _SHARE):
-                at = positions.get(name, now)
-                if at > now:
-                    _end(pending, uses, now, at - 1, ranges)
-                    now = at
-                start[event.buffer_id] = (at, at)
-            elif event.buffer_id in start:
-                pending.append((*key, start[event.buffer_id][0]))
+            at = positions.get(name, now)
+            if at > now:
+                _end(pending, uses, now, at - 1, ranges)
+                now = at
+            start[buffer] = name, _index(location.shape_index), at
         _end(pending, uses, now, len(module.sequence), ranges)
-    return LiveRanges(tuple(i.name for i in module.sequence), ranges, exact=False)
+    return LiveRanges(tuple([i.name for i in module.sequence]), ranges, exact=False)
 
 
 def _end(
@@ -290,6 +334,8 @@ def _end(
 ) -> None:
     """Give an end between ``now`` and ``last`` to the values freed there, and forget them."""
     for name, index, start in pending:
-        seen = [at for at in uses.get(name, ()) if now <= at <= last]
-        ranges[name, index] = start, max(seen, default=now)
+        places = uses.get(name, ())
+        # Positions come in order: the latest that is not after ``last``.
+        latest = bisect_right(places, last)
+        ranges[name, index] = start, max(now, places[latest - 1]) if latest else now
     pending.clear()

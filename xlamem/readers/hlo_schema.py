@@ -79,20 +79,15 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "SplitConfig": {"dimension": (1, "int64"), "split_indices": (2, "int64*")},
     "BufferAssignment": {
         "logical_buffers": (1, "LogicalBuffer*"),
-        "buffer_aliases": (2, "BufferAlias*"),
         "buffer_allocations": (3, "BufferAllocation*"),
         "heap_simulator_traces": (4, "HeapSimulatorTrace*"),
     },
-    "LogicalBuffer": {
-        "id": (1, "int64"),
-        "size": (2, "int64"),
-        "defined_at": (3, "Location"),
-        "color": (4, "int64"),
-    },
-    "BufferAlias": {"source_buffer_id": (1, "int64"), "location": (2, "Location")},
+    "LogicalBuffer": {"id": (1, "int64"), "defined_at": (3, "Location")},
     "Location": {
         "instruction_name": (2, "string"),
-        "shape_index": (3, "int64*"),
+        # Packed numbers, left as they are: nearly all are empty or one of a few, and a list of the library's
+        # takes longer to make than all the rest of the message.
+        "shape_index": (3, "bytes"),
         "instruction_id": (4, "int64"),
     },
     "BufferAllocation": {
@@ -105,17 +100,14 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "color": (8, "int64"),
         "assigned": (9, "Assigned*"),
         "parameter_shape_index": (10, "int64*"),
-        "is_tuple": (11, "bool"),
         "is_constant": (12, "bool"),
     },
     "Assigned": {"logical_buffer_id": (1, "int64"), "offset": (2, "int64"), "size": (3, "int64")},
-    "HeapSimulatorTrace": {"events": (1, "Event*"), "whole_module": (2, "bool")},
+    "HeapSimulatorTrace": {"events": (1, "Event*")},
     "Event": {
         "kind": (1, "int32"),
         "buffer_id": (2, "int64"),
-        "computation_name": (3, "string"),
         "instruction_name": (4, "string"),
-        "share_with_canonical_id": (5, "int64"),
     },
 }
 

@@ -8,7 +8,7 @@ A label is the beginning of the instruction's HLO text: with types and ``%`` unt
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xlamem.errors import ParseError
 from xlamem.report import Operand
@@ -22,8 +22,7 @@ _PAIR = re.compile(r'\b(\w+)=(?:"(.*?)"(?=\s+\w+=|\s*[}\]]|\s*$)|"(.*)$|([^\s"{}
 _METADATA = re.compile(r"(?<!\w)metadata=\{([^{}]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(NamedTuple):
     """What a label says: the instruction's name, opcode and operands, its shape if printed, its metadata."""
 
     name: str | None = None

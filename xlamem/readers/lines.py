@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
@@ -62,8 +62,7 @@ _UNESCAPE = re.compile(r"\\+(?:r\\+n|n|r)")
 _UNESCAPE_REST = re.compile(r'\\+(["t/])')
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(NamedTuple):
     """Text without its prefixes. ``numbers[i]`` is the 1-based line of the input that line ``i`` came from,
     ``records[i]`` whether a logger's time stamp stood before it, ``who[i]`` the rank, host or process that a
     launcher named before it ("" if none did), ``starts[i]`` its offset in ``text``."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
+from typing import NamedTuple
 
 from xlamem.readers.input import Input
 from xlamem.readers.lines import Lines, normalise, wrap_width
@@ -14,8 +15,7 @@ from xlamem.report import MemoryReport
 Reader = Callable[[Lines, str], Iterator[MemoryReport]]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """One form of message: the function that reads it, and words of which its text holds at least one.
 
     The module is loaded only for a text with one of the words in it. They are single words, since a space
@@ -45,17 +45,17 @@ FORMS = (
     Form("sparsecore", "read_sparsecore", ("words)",)),
     Form("tpu_mismatch", "read_tpu_mismatch", ("Executable",)),
     Form("tpu_runtime", "read_tpu_runtime", ("Attempting", "allocatable")),
-    Form("remat", "read_remat", ("rematerialization", "reduce")),
+    Form("remat", "read_remat", ("rematerialization", "Can't")),
     Form("usage_in_log", "read_usage_in_log", ("Memory Space:", "Total bytes used:")),
-    Form("gpu_oom", "read_gpu_oom", ("trying", "allocate", "BufferAssignment", "Peak")),
+    Form("gpu_oom", "read_gpu_oom", ("trying", "ordinal", "allocate request", "BufferAssignment", "Peak")),
     Form("bfc", "read_bfc", ("trying", "BFCAllocator", "Chunks", "in-use", "Stats:")),
     Form("cuda_async", "read_cuda_async", ("cuMemAllocAsync",)),
-    Form("gpu_driver", "read_gpu_driver", ("alloc", "CtxRetain", "cuCtxCreate", "cuInit")),
+    Form("gpu_driver", "read_gpu_driver", ("failed", "pinned", "CtxRetain", "cuCtxCreate", "cuInit")),
     Form("gpu_kernel", "read_gpu_kernel", ("hared",)),
-    Form("gpu_lines", "read_gpu_lines", ("NCCL", "input/output", "constant")),
+    Form("gpu_lines", "read_gpu_lines", ("NCCL", "input/output", "Failed")),
     Form("memory_stats", "read_memory_stats", ("_size_in_bytes",)),
     Form("cpu_lines", "read_cpu_lines", ("allocating",)),
-    Form("tensorflow", "read_tensorflow", ("OOM", "allocate")),
+    Form("tensorflow", "read_tensorflow", ("OOM", "[Op:")),
     Form("not_xla", "read_not_xla", ("Tried", "cupy")),
 )
 

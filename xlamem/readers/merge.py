@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from xlamem.report import MemoryReport, Space
+from xlamem.report import Allocation, MemoryReport, Space
 from xlamem.units import slack_of
 
 _RANK = {"error": 0, "warning": 1, "info": 2}
@@ -99,16 +99,15 @@ def _same(a: MemoryReport, b: MemoryReport) -> bool:
     pairs = list(zip(a.allocations, b.allocations, strict=False))
     # The last item of a report that was cut short may lack its later lines.
     whole = pairs[:-1] if a.truncated or b.truncated else pairs
-    for x, y in whole:
-        if (x.reported_bytes, x.shape, x.label, x.name, x.tag) != (
-            y.reported_bytes,
-            y.shape,
-            y.label,
-            y.name,
-            y.tag,
-        ):
-            return False
+    if any(_printed(mine) != _printed(other) for mine, other in whole):
+        return False
     return bool(common or whole) or a.message == b.message
+
+
+def _printed(allocation: Allocation) -> tuple[object, ...]:
+    """What the text says of an allocation."""
+    a = allocation
+    return (a.reported_bytes, a.shape, a.label, a.name, a.tag)
 
 
 def _in_other_words(a: MemoryReport, b: MemoryReport) -> bool:

@@ -20,7 +20,6 @@ from xlamem.readers.sentence import figure, matches, sentence, source
 from xlamem.report import MemoryReport, Space
 from xlamem.units import Size
 
-
 _HEAD = re.compile(
     r"(?P<torch>(?:CUDA|HIP|XPU|NPU|MUSA)\s+out\s+of\s+memory\.\s+Tried\s+to\s+allocate)"
     r"|(?P<cupy>cupy[\w.]{0,60}OutOfMemoryError:\s*Out\s+of\s+memory\s+allocating)"

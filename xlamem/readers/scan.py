@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import IO
+from typing import IO, NamedTuple
 
 #: Inputs up to this size are one window.
 WHOLE = 8 << 20
@@ -45,8 +44,7 @@ _RELEVANT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A stretch of whole lines; ``first_line`` is the 1-based number of its first."""
 
     first_line: int

@@ -18,7 +18,6 @@ from xlamem.report import Allocation, Backend, MemoryReport, Space
 from xlamem.shape import Shape
 from xlamem.units import Size
 
-
 _LINE = re.compile(
     r"""
       OOM\s+when\s+allocating\s+tensor\s+(?:with|of)\s+shape\s*\[(?P<dims>[\d,\ ]{0,200}\])

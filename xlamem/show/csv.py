@@ -51,7 +51,7 @@ def _failure(explanation: Explanation) -> dict[str, object]:
     report = explanation.report
     space = report.space
     sizes = ("used", "capacity", "over", "requested", "free", "padding")
-    return {
+    record: dict[str, object] = {
         "input": report.source.name,
         "line": report.source.line,
         "kind": report.kind,
@@ -64,7 +64,8 @@ def _failure(explanation: Explanation) -> dict[str, object]:
         "times": report.times,
         "headline": explanation.headline,
         "verdict": explanation.verdict,
-    } | {name: integer(getattr(space, name)) if space else None for name in sizes}
+    }
+    return record | {name: integer(getattr(space, name)) if space else None for name in sizes}
 
 
 def table(columns: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:
