@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-VOCABULARY = 16384
+VOCABULARY = 8192
 TIME = 512
 WIDTH = 512
 HEADS = 8
@@ -50,7 +50,7 @@ class GPT(nn.Module):
         x = embed(tokens) + position[: tokens.shape[1]]
         for i in range(LAYERS):
             x = Block(name=f"layer{i}")(x)
-        return embed.attend(nn.LayerNorm()(x))
+        return nn.Dense(VOCABULARY, use_bias=False, name="logits")(nn.LayerNorm()(x))
 
 
 class State(NamedTuple):

@@ -1,7 +1,7 @@
 """A small convolution network in Keras 3 on JAX, compiled as ``model.fit`` would run it, and never run.
 
 xlamem compile examples/keras_cnn.py:step --inputs examples/keras_cnn.py:inputs --target v5e
-xlamem compile examples/keras_cnn.py:step --inputs examples/keras_cnn.py:inputs --set batch=1000 --target h100
+xlamem compile examples/keras_cnn.py:step --inputs examples/keras_cnn.py:inputs --set batch=5000 --target h100
 
 Three convolutions on 16x16 images of one channel, a regression, SGD: grow the batch and watch. ``state`` is what
 Keras keeps in variables: the weights, the rest of the model, the optimizer's and the metrics'.
@@ -52,7 +52,7 @@ def step(state, data):
     return state, logs
 
 
-def inputs(batch=100):
+def inputs(batch=1000):
     state = (
         _shapes(model.trainable_variables),
         _shapes(model.non_trainable_variables),

@@ -5,7 +5,8 @@ xlamem compile examples/neural_tangents_unet.py:kernel --inputs examples/neural_
 ... --set images=4          fewer of them; --set size=32, smaller ones
 
 Every layer passes on the covariance of all pairs of pixels of all pairs of images: f32[n,n,64,64,64,64], 6.25 GiB
-for n = 10, in convolutions of [n*n*64*64, 1, 64, 64], where a TPU pads the single channel.
+for n = 10, through convolutions of [n*n*64*64, 1, 64, 64], where a TPU pads the single channel to two sublanes.
+``pooled_kernel`` is a leaner network, and takes more: see which copies are alive at the peak.
 """
 
 import jax.numpy as jnp
@@ -14,33 +15,45 @@ from neural_tangents_shim import load
 nt, stax = load()
 
 
-def convolution(width):
-    return stax.serial(stax.Conv(width, (3, 3), padding="SAME"), stax.Relu())
+def convolutions(count, width):
+    return stax.serial(*[stax.Conv(width, (3, 3), padding="SAME"), stax.Relu()] * count)
 
 
-def unet(depth=3, width=32):
-    """``depth`` times down and up again; every level puts what it had beside what comes back."""
+def unet(depth, count, pooled, width=32):
+    """``depth`` times down and up again, with ``count`` convolutions a time, beside what was there before."""
     if depth == 0:
-        return convolution(width)
+        return convolutions(count, width)
+    smaller = stax.AvgPool((2, 2), strides=(2, 2)) if pooled else stax.Conv(width, (2, 2), strides=(2, 2))
     below = stax.serial(
-        stax.Conv(2 * width, (2, 2), strides=(2, 2)),
-        unet(depth - 1, 2 * width),
+        smaller,
+        unet(depth - 1, count, pooled, 2 * width),
         stax.ConvTranspose(width, (2, 2), strides=(2, 2)),
     )
     return stax.serial(
-        convolution(width),
+        convolutions(count, width),
         stax.FanOut(2),
         stax.parallel(stax.Identity(), below),
         stax.FanInConcat(axis=-1),
-        convolution(width),
+        convolutions(count, width),
     )
 
 
-_, _, kernel_fn = stax.serial(unet(), stax.GlobalAvgPool(), stax.Dense(1))
+def kernel_of(network):
+    """One number for every pair of images: the covariance of what the network says of them."""
+    _, _, kernel = stax.serial(network, stax.GlobalAvgPool(), stax.Dense(1))
+    return kernel
+
+
+_kernel = kernel_of(unet(depth=2, count=2, pooled=False))
+_pooled = kernel_of(unet(depth=2, count=1, pooled=True))
 
 
 def kernel(x1, x2):
-    return kernel_fn(x1, x2, "nngp")
+    return _kernel(x1, x2, "nngp")
+
+
+def pooled_kernel(x1, x2):
+    return _pooled(x1, x2, "nngp")
 
 
 def inputs(images=10, size=64, channels=1):

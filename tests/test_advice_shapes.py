@@ -24,7 +24,8 @@ def test_the_seeds_convolution() -> None:
     found = advice_on("f32[409600,1,64,64]{0,1,3,2:T(2,128)}", "v2")
     assert found["order"][:2] == (13421772800, 6710886400)
     assert found["squeeze"] == (13421772800, 6710886400, "x = jnp.squeeze(x, axis=1)")
-    assert found["dtype"][:2] == (13421772800, 3355443200)
+    # In the same order bf16 is padded to T(4,128)(2,1), and takes as much.
+    assert "dtype" not in found
     # Axis 1, of size 1, must not be on the sublanes: a 64 is.
     order = found["order"][2]
     assert order is not None

@@ -93,7 +93,7 @@ def test_overlays_decide_at_the_edge() -> None:
 def test_arguments_that_were_not_placed_are_not_called_none() -> None:
     findings = explain(read(LOGS / "0.0.37_v5e_mlp.log")).findings
     assert "arguments-unplaced" in {f.name for f in findings}
-    assert "18 of the 20 named buffers" in next(f.text for f in findings if f.name == "rematerialized")
+    assert "18 of 20 named buffers" in next(f.text for f in findings if f.name == "rematerialized")
 
 
 def test_where_the_seed_would_fit(unet: MemoryReport) -> None:

@@ -8,14 +8,12 @@ import pytest
 
 from xlamem.analysis.ownership import (
     OWNERS,
-    Node,
     argument_role,
-    by_owner,
-    by_scope,
-    by_source,
     temp_owner,
 )
+from xlamem.analysis.peak import peak
 from xlamem.analysis.timeline import alive_at_peak
+from xlamem.finding import Node, Peak
 from xlamem.readers.dump import read_dump
 from xlamem.report import MemoryReport
 
@@ -25,6 +23,10 @@ MIB = 1 << 20
 
 def report(folder: str) -> MemoryReport:
     return read_dump(DUMPS / folder)[0]
+
+
+def at_peak(found: MemoryReport) -> Peak:
+    return peak(found) or pytest.fail("no timeline")
 
 
 def children(node: Node) -> dict[str, int]:
@@ -73,7 +75,7 @@ def test_temporaries(
 
 
 def test_a_training_step() -> None:
-    tree = by_owner(report("train"))
+    tree = at_peak(report("train")).owners
     found = children(tree)
     trees = 2 * (MIB + 2048)
     assert found["parameters"] == trees
@@ -88,7 +90,7 @@ def test_a_training_step() -> None:
 def test_saved_activations_through_a_loop() -> None:
     # The stacks that the forward loop writes and the backward loop reads: two of f32[6,65536,5,5], one of bf16,
     # one of pred, two of f32[6,65536,1,1].
-    found = children(by_owner(report("tpu_fit")))
+    found = children(at_peak(report("tpu_fit")).owners)
     stacks = 2 * 1610612736 + 805306368 + 402653184 + 2 * 1572864
     assert found["saved activations"] == pytest.approx(stacks, abs=1024)
     assert found["layout copies"] == 134217728
@@ -97,7 +99,7 @@ def test_saved_activations_through_a_loop() -> None:
 def test_rematerialized_and_saved() -> None:
     found = report("tpu_oom")
     rows = alive_at_peak(found)
-    owners = children(by_owner(found))
+    owners = children(at_peak(found).owners)
     assert owners["rematerialized"] == sum(
         a.bytes for a in rows if ".remat" in (a.name or "") and a.kind == "temp"
     )
@@ -109,7 +111,7 @@ def test_trees_add_up() -> None:
         found = report(folder)
         space = found.space
         assert space is not None
-        for tree in (by_owner(found), by_scope(found), by_source(found)):
+        for tree in (at_peak(found).owners, at_peak(found).scopes, at_peak(found).sources):
             assert tree.bytes == space.peak
             assert sum(node.bytes for node in tree.children) == tree.bytes
             assert sum(node.padding for node in tree.children) == tree.padding
@@ -117,16 +119,16 @@ def test_trees_add_up() -> None:
 
 
 def test_by_scope_and_source() -> None:
-    scopes = by_scope(report("tpu_fit"))
+    scopes = at_peak(report("tpu_fit")).scopes
     assert "jit(loss)" in children(scopes)
     (jit,) = (node for node in scopes.children if node.name == "jit(loss)")
     assert set(children(jit)) >= {"jvp()", "transpose(jvp())"}
-    sources = by_source(report("tpu_oom"))
+    sources = at_peak(report("tpu_oom")).sources
     (file,) = (node for node in sources.children if node.name == "/home/user/project/progs.py")
     assert "line 26" in children(file)
 
 
 def test_little_of_the_peak_is_without_a_name() -> None:
     for folder in ("tpu_fit", "tpu_oom", "train"):
-        tree = by_scope(report(folder))
+        tree = at_peak(report(folder)).scopes
         assert children(tree).get("(no name)", 0) < 0.01 * tree.bytes

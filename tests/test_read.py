@@ -17,7 +17,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xlamem.errors import NotAReportError, NotReadableError, UnknownTargetError
+from xlamem.errors import InputError, NotAReportError, NotReadableError, UnknownTargetError
 from xlamem.readers import read, read_all
 from xlamem.readers.follow import follow
 from xlamem.readers.scan import WHOLE, windows
@@ -27,6 +27,13 @@ from xlamem.units import parse_size
 LOGS = Path(__file__).parent.parent / "fixtures" / "logs"
 UNET = LOGS / "unet_kernel_v2.log"
 NOISE = b"2025-06-03 07:41:11,123 INFO step 17 loss 0.123 tokens/s 10234 grad norm 1.23\n"
+
+
+def test_the_one_line_of_an_exception_is_text() -> None:
+    assert read(SHORT.strip()).program == "jit_f"
+    assert read(SHORT.encode()).program == "jit_f"
+    with pytest.raises(NotReadableError, match="neither a path, an open file nor text: int"):
+        read(3)  # type: ignore[arg-type]
 
 
 def test_a_path_an_open_file_and_the_text_are_the_same() -> None:
@@ -102,7 +109,10 @@ def test_the_users_own_figures_win() -> None:
     assert report.target is not None
     assert (report.target.name, report.target.inferred) == ("v5e", False)
     assert report.space is not None
-    assert (report.space.capacity, report.space.over, report.fits) == (2**35, 0, True)
+    assert (report.space.capacity, report.space.over, report.fits) == (2**35, None, True)
+    assert "was given; the input says 7.48GiB" in report.notes[-1]
+    with pytest.raises(InputError, match="of a TPU, and h100 is a GPU"):
+        read(UNET, target="h100")
 
 
 def test_a_report_deep_in_a_large_log_with_its_line(tmp_path: Path) -> None:
@@ -182,7 +192,7 @@ def test_libtpus_own_log_completes_the_short_line(tmp_path: Path, monkeypatch: p
     short = read(SHORT)
     whole = complete(short, time.time())
     assert len(whole.allocations) > 10
-    assert "libtpu wrote at the same time" in " ".join(whole.notes)
+    assert "libtpu wrote within 15 minutes" in " ".join(whole.notes)
     # Another run's: hours ago, or other figures.
     assert complete(short, time.time() - 7200).allocations == ()
     assert complete(read(SHORT.replace("20.00G", "21.00G")), time.time()).allocations == ()

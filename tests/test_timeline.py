@@ -139,10 +139,10 @@ def test_heaps_expanded() -> None:
 
 def test_padding_by_axis_and_cause() -> None:
     found = report("tpu_fit")
-    axes = padded_axes(found)
+    axes = padded_axes(alive_at_peak(found))
     assert [(a.why, a.before, a.after) for a in axes[:2]] == [("lane", 5, 128), ("sublane", 5, 8)]
     assert sum(a.bytes for a in axes) == pytest.approx(padding_at_peak(found), abs=len(axes))
-    (only,) = padded_axes(report("padded"))
+    (only,) = padded_axes(alive_at_peak(report("padded")))
     assert (only.why, only.before, only.after, only.bytes, only.count) == ("lane", 3, 128, 1000 << 20, 2)
 
 

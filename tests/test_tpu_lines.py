@@ -33,14 +33,14 @@ FACTS: dict[str, list[Fact]] = {
     "0.0.42.1_v5e_mlp_oom_dump": [(HBM_V5E, 32, sizes(used="36.19G", capacity="15.75G"))],
     "0.0.42.1_v5e_args_stderr1": [
         (HBM_V5E, 224, sizes(used="20.00G", capacity="15.75G")),
-        (REMAT, 1, {"capacity": 0, "used": 2560}),
+        (REMAT, 1, {"goal": 0, "used": 2560}),
     ],
     "0.0.42.1_v5e_padded_b_409600_nocrash_stderr0": [
         (HBM_V5E, 205, sizes(used="31.25G", capacity="15.75G")),
         (
             REMAT,
             21,
-            {"capacity": 9352324505, "used": 40265319424}
+            {"goal": 9352324505, "used": 40265319424}
             | sizes(arguments="6.25G", aliased="0B", overlays="640.0K"),
         ),
     ],
@@ -53,7 +53,7 @@ FACTS: dict[str, list[Fact]] = {
         (
             REMAT,
             21,
-            {"capacity": 15357596569, "used": 55012494336}
+            {"goal": 15357596569, "used": 55012494336}
             | sizes(arguments="672.00M", aliased="0B", overlays="1.55M"),
         ),
     ],

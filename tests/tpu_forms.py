@@ -148,7 +148,7 @@ OWN: dict[str, tuple[str, tuple[str, str, str], dict[str, int]]] = {
         "(19348827000 bytes) by rematerialization; only reduced to 44.10GiB (47352014438 bytes), down from "
         "45.00GiB (48318382080 bytes) originally\n",
         ("remat-warning", "remat", "hbm"),
-        {"capacity": 19348827000, "used": 47352014438},
+        {"goal": 19348827000, "used": 47352014438},
     ),
     "remat, only the limit": (
         "XLA::TPU rematerialization limit 12.92G = 95% hbm (14.96G) - (arguments (2.03G) - aliased_output(0B)) - "

@@ -11,10 +11,14 @@ from xlamem.report import MemoryReport
 
 def explain(report: MemoryReport) -> Explanation:
     """The verdict on ``report``, the checks between its figures, where it would fit, and what to change."""
-    if any(allocation.buffers for allocation in report.allocations):
-        from xlamem.analysis.timeline import expanded  # what only dumps need
+    at_peak = None
+    whole = None
+    if report.timelines or any(allocation.buffers for allocation in report.allocations):
+        # What only dumps and modules need.
+        from xlamem.analysis.peak import peak
+        from xlamem.analysis.timeline import expanded
 
-        report = expanded(report)
+        whole, at_peak, report = report, peak(report), expanded(report)
     findings = verdict.findings(report)
     return Explanation(
         report=report,
@@ -24,4 +28,6 @@ def explain(report: MemoryReport) -> Explanation:
         checks=checks.run(report),
         fits=fit.fits(report),
         advice=advise_report(report),
+        peak=at_peak,
+        whole=whole,
     )

@@ -60,7 +60,8 @@ class Space:
 
     ``capacity`` is what the compiler or allocator allows, ``used`` what is measured against it, ``over``
     by how much it was exceeded. ``requested``, ``free``, ``largest_free`` and ``reservable`` belong to
-    run-time allocators. ``total`` is everything at once, where the input gives it; ``program`` is what
+    run-time allocators. ``goal`` is what
+    rematerialization aimed at. ``total`` is the input's own total, of what it counts; ``program`` is what
     the program needs beside its arguments; ``reserved`` belongs to the system and
     ``program_reserved`` to the program. ``unpadded``, ``padded``, ``padding`` and ``fragmentation``
     describe ``temps``: ``temps = padded + fragmentation`` and ``padding = padded - unpadded``.
@@ -75,6 +76,7 @@ class Space:
     free: int | None = None
     largest_free: int | None = None
     reservable: int | None = None
+    goal: int | None = None
     reserved: int | None = None
     program: int | None = None
     program_reserved: int | None = None
@@ -101,6 +103,13 @@ class Space:
             return None
         return int(self.padded) - int(self.unpadded)
 
+    @property
+    def excess(self) -> int | None:
+        """By how much the capacity is exceeded: as printed, or else used less capacity."""
+        if self.over is not None or self.used is None or self.capacity is None:
+            return self.over
+        return max(0, int(self.used) - int(self.capacity))
+
     def figures(self) -> dict[str, int | float | None]:
         """Every figure by its name, those that are not known too; without :attr:`padding`."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "name"}
@@ -113,18 +122,18 @@ class Operand(NamedTuple):
     shape: Shape | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(NamedTuple):
     """A value that lives in an allocation, from a dump. Buffers share offsets: never sum them.
 
-    ``live`` is the first and last position in the program's sequence at which the value is needed.
+    ``live`` is the first and last position in the program's sequence at which the value is needed. A tuple,
+    because a program has tens of thousands of them.
     """
 
     name: str
     bytes: int
     offset: int
     shape: Shape | None = None
-    index: tuple[int, ...] = ()
+    index: tuple[int, ...] = ()  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     opcode: str | None = None
     op_name: str | None = None
     source_file: str | None = None

@@ -112,6 +112,11 @@ class AxisPadding(NamedTuple):
         who = {"scalar": "scalar", "element": "each element", "tail": "all elements", "prefix": "bytes"}.get(
             self.why, "added axis" if self.axis is None else f"axis {self.axis}"
         )
+        return f"{who}: {self.change}"
+
+    @property
+    def change(self) -> str:
+        """The same without the axis: "1 padded to 2 sublanes (2x)"."""
         unit = {
             "lane": " lanes",
             "sublane": " sublanes",
@@ -121,7 +126,7 @@ class AxisPadding(NamedTuple):
             "split": " on each core",
         }.get(self.why, "")
         verb = "cut" if self.why == "split" else "padded"
-        return f"{who}: {self.size} {verb} to {self.padded}{unit} ({format_factor(self.factor)})"
+        return f"{self.size} {verb} to {self.padded}{unit} ({format_factor(self.factor)})"
 
 
 def format_factor(factor: float) -> str:

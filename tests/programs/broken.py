@@ -3,46 +3,41 @@
 import os
 import signal
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+not_a_function = 3
 
-def mismatched(a, b):
+
+def mismatched(a: Any, b: Any) -> Any:
     return helper(a, b)
 
 
-def helper(a, b):
+def helper(a: Any, b: Any) -> Any:
     return a @ b
 
 
-def kill(signum):
-    os.kill(os.getpid(), getattr(signal, signum))
-
-
-def crash(x):
-    print("about to divide by zero")
-    print("Fatal: division", flush=True)
-    kill("SIGFPE")
+def crash(x: Any) -> Any:
+    os.write(2, b"Check failed: divisor != 0\n")
+    os.kill(os.getpid(), signal.SIGFPE)
     return x
 
 
-def leave(x):
+def leave(x: Any) -> Any:
     raise SystemExit("no GPU here")
 
 
-def sleep(x):
+def sleep(x: Any) -> Any:
     time.sleep(600)
     return x
 
 
-def needs_values():
+def needs_values() -> Any:
     x = jax.random.normal(jax.random.key(0), (4,))
     return x if float(x[0]) > 0 else -x
 
 
-not_a_function = 3
-
-
-def on_tpu(x):
-    return x.sum() if jax.default_backend() == "tpu" else jnp.sort(x)
+def on_tpu(x: Any) -> Any:
+    return x + 1 if jax.default_backend() == "tpu" else jnp.sort(x)

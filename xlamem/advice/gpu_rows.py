@@ -46,7 +46,9 @@ def _temps(size: str) -> Iterator[Advice]:
         "microbatch",
         "A smaller batch makes the temporaries smaller; several microbatches whose gradients are added up "
         "give the same step.",
-        "grads = jax.lax.map(jax.grad(loss), microbatches)",
+        "grads, _ = jax.lax.scan(\n"
+        "    lambda total, batch: (jax.tree.map(jnp.add, total, jax.grad(loss)(params, batch)), None),\n"
+        "    jax.tree.map(jnp.zeros_like, params), microbatches)",
         safe=None,
     )
     yield rule(

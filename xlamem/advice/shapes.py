@@ -153,16 +153,33 @@ def _narrower(now: Shape, target: str) -> Iterator[Advice]:
     narrow = _NARROWER.get(now.dtype)
     if narrow is None:
         return
-    after = default_layout(now.with_dtype(narrow), target)
+    # In the order that it has now: another order is another change.
+    narrowed = _in_the_same_order(now, narrow, target)
+    if narrowed is None:
+        return
     caution = "with fewer digits" if now.dtype.startswith("f") else "if its values fit"
     yield Advice(
         name="dtype",
-        text=f"As {narrow}, {caution}, XLA would pick {after}: {format_size(after.padded_bytes)}.",
+        text=f"As {narrow}, {caution}, and in the same order of axes: {narrowed}, {format_size(narrowed.padded_bytes)}.",
         how=f"x = x.astype({_JAX_NAME[narrow]})",
         before=now.padded_bytes,
-        after=after.padded_bytes,
+        after=narrowed.padded_bytes,
         safe=False,
     )
+
+
+def _in_the_same_order(now: Shape, dtype: str, target: str) -> Shape | None:
+    """``now`` with another element type and the tile that XLA picks for that, the axes where they are."""
+    if now.layout is None:
+        return None
+    other = now.with_dtype(dtype)
+    if now.rank < 2:
+        return default_layout(other, target)
+    wanted = now.layout.minor_to_major[:2]
+    for shape in orders(other, target):
+        if shape.layout is not None and shape.layout.minor_to_major[:2] == wanted:
+            return shape
+    return None
 
 
 def _filled(now: Shape, best_saving: int) -> Iterator[Advice]:

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from xlamem.analysis.timeline import alive_at_peak
-from xlamem.report import LayoutCopy, MemoryReport
-
-
-@dataclass(frozen=True, slots=True)
-class PaddedAxis:
-    """One way of padding: ``before`` elements take ``after``; for ``why`` see
-    :class:`xlamem.shape.AxisPadding`.
-
-    ``bytes`` of padding at the peak that this axis costs, in ``count`` values.
-    """
-
-    why: str
-    before: int
-    after: int
-    bytes: int
-    count: int
+from xlamem.finding import PaddedAxis
+from xlamem.report import Allocation, LayoutCopy, MemoryReport
 
 
 def padding_at_peak(report: MemoryReport, space: str | None = None) -> int:
@@ -28,27 +14,30 @@ def padding_at_peak(report: MemoryReport, space: str | None = None) -> int:
     return sum(a.padding_bytes or 0 for a in alive_at_peak(report, space))
 
 
-def padded_axes(report: MemoryReport, space: str | None = None) -> tuple[PaddedAxis, ...]:
-    """The padding at the peak by what is padded to what, the most expensive first.
+def padded_axes(rows: Iterable[Allocation]) -> tuple[PaddedAxis, ...]:
+    """The padding of ``rows`` alive at a peak by what is padded to what, the most expensive first.
 
     Where several axes of a value are padded their factors multiply; each is charged in proportion to the
     logarithm of its factor, so that the parts add up to the value's padding.
     """
     from math import log
 
-    found: dict[tuple[str, int, int], tuple[float, int]] = {}
-    for a in alive_at_peak(report, space):
+    found: dict[tuple[str, int, int, str], tuple[float, int]] = {}
+    for a in rows:
         if a.shape is None or not a.padding_bytes:
             continue
         axes = [axis for axis in a.shape.axis_padding if axis.padded > axis.size]
         whole = sum(log(axis.padded / axis.size) for axis in axes)
         for axis in axes:
-            key = axis.why, axis.size, axis.padded
+            key = axis.why, axis.size, axis.padded, axis.change
             share, count = found.get(key, (0.0, 0))
             part = log(axis.padded / axis.size) / whole * a.padding_bytes
             found[key] = share + part, count + 1
-    rows = [PaddedAxis(*key, round(share), count) for key, (share, count) in found.items()]
-    return tuple(sorted(rows, key=lambda row: -row.bytes))
+    padded = [
+        PaddedAxis(why, before, after, round(share), count, text)
+        for (why, before, after, text), (share, count) in found.items()
+    ]
+    return tuple(sorted(padded, key=lambda row: -row.bytes))
 
 
 def copies_at_peak(report: MemoryReport) -> tuple[LayoutCopy, ...]:

@@ -75,6 +75,16 @@ class Diff:
     rows: tuple[RowChange, ...]
     #: False where a report lists only its largest items: what is "new" may only have been too small before.
     complete: bool
+    #: What the second may use, if somebody said so.
+    budget: int | None = None
+
+    @property
+    def over_budget(self) -> int | None:
+        """By how much the second is over the budget; 0 where it is not, None where that is not known."""
+        space = self.after.space
+        if self.budget is None or space is None or space.used is None:
+            return None
+        return max(0, int(space.used) - self.budget)
 
     @property
     def verdict_changed(self) -> bool:
@@ -82,18 +92,20 @@ class Diff:
         return None not in (self.before.fits, self.after.fits) and self.before.fits != self.after.fits
 
 
-def diff(before: MemoryReport, after: MemoryReport) -> Diff:
+def diff(before: MemoryReport, after: MemoryReport, budget: int | None = None) -> Diff:
     """Compare two reports, of whatever form."""
     old, new = list(alive_at_peak(before)), list(alive_at_peak(after))
     changes: list[tuple[Allocation | None, Allocation | None]] = []
+    if not old or not new:
+        # A message that lists nothing does not say that anything is gone.
+        return Diff(before, after, _sizes(before, after), (), not old and not new, budget)
     _pair(old, new, lambda a: (_kind(a), a.op_name, str(a.shape), int(a.bytes)), changes)
     _pair(old, new, lambda a: (_kind(a), a.op_name) if a.op_name else None, changes)
     _pair(old, new, lambda a: (_kind(a), a.shape and (a.shape.dtype, a.shape.dims), int(a.bytes)), changes)
     changes += [(a, None) for a in old]
     changes += [(None, a) for a in new]
-    return Diff(
-        before, after, _sizes(before, after), _rows(changes), complete=not (before.partial or after.partial)
-    )
+    complete = not (before.partial or after.partial)
+    return Diff(before, after, _sizes(before, after), _rows(changes), complete, budget)
 
 
 def _kind(a: Allocation) -> str:

@@ -35,7 +35,7 @@ def equal_tensors(allocations: tuple[Allocation, ...]) -> list[Group]:
     """Array allocations grouped by element type and dimensions, the largest group first."""
     groups: dict[str, list[Allocation]] = {}
     for a in allocations:
-        if a.shape is not None and not a.shape.is_tuple and a.kind != "other":
+        if a.shape is not None and not a.shape.is_tuple:
             groups.setdefault(str(a.shape.without_layout()), []).append(a)
     made = [Group(text, tuple(members)) for text, members in groups.items()]
     return sorted(made, key=lambda group: -group.bytes)

@@ -32,6 +32,12 @@ def headline(report: MemoryReport) -> str:
         return f"The GPU could not be opened: out of memory{card}."
     if report.source.format == "nccl":
         return "NCCL ran out of GPU memory, outside of what XLA manages."
+    if report.fits and space.used is not None and space.capacity is not None:
+        free = format_size(int(space.capacity) - int(space.used))
+        return (
+            f"Would fit{_program(report)}: {format_size(space.used)} used of {format_size(space.capacity)} "
+            f"{_memory(report, space)}, {free} free."
+        )
     if report.kind == "other" or not report.spaces:
         return f"{report.message.rstrip('.')}."
     return f"Out of {_memory(report, space)}{_chip(report)}{_program(report)}{_figures(space, report)}."
@@ -41,6 +47,11 @@ def _success(report: MemoryReport, space: Space) -> str:
     if space.used is None:
         return f"Compiled{_program(report)}: no figure of what it uses of its memory is in the input."
     text = f"uses {format_size(space.used)}"
+    if report.provenance == "estimated":
+        text = f"needs at most about {format_size(space.used)}"
+        if report.fits is not True:
+            unsure = f", so it may or may not fit {format_size(space.capacity)}" if space.capacity else ""
+            return f"Estimated{_program(report)}: {text} of {_memory(report, space)}{_chip(report)}{unsure}."
     if space.capacity is None:
         return f"Compiled{_program(report)}: {text} of {_memory(report, space)}{_chip(report)}."
     free = int(space.capacity) - int(space.used)
@@ -53,8 +64,8 @@ def _success(report: MemoryReport, space: Space) -> str:
 def _remat(report: MemoryReport, space: Space) -> str:
     what = "Warning: XLA could not save enough memory by computing results again"
     figures = ""
-    if space.used is not None and space.capacity is not None:
-        figures = f": {format_size(space.used)} are left where {format_size(space.capacity)} were wanted"
+    if space.used is not None and space.goal is not None:
+        figures = f": {format_size(space.used)} are left where {format_size(space.goal)} were wanted"
     return f"{what}{_program(report)}{figures}. By itself this is no failure."
 
 
@@ -100,12 +111,13 @@ def _figures(space: Space, report: MemoryReport | None = None) -> str:
             else ", by how much is not in the input"
         )
     text = f": {least}{format_size(used)} used"
-    over = space.over
     if space.capacity is not None:
         text += f" of {format_size(space.capacity)}"
-        if over is None and int(used) > int(space.capacity):
-            over = int(used) - int(space.capacity)
-    return text + (f", over by {format_size(over)}" if over is not None else "")
+    if not space.excess:
+        return text
+    # A difference of rounded figures is no more than about right.
+    about = "" if space.over is not None else "about "
+    return text + f", over by {about}{format_size(space.excess)}"
 
 
 def _room(space: Space) -> str:

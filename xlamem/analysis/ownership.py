@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 
-from xlamem.analysis.timeline import alive_at_peak, main_space
-from xlamem.report import Allocation, MemoryReport
+from xlamem.finding import Node
+from xlamem.report import Allocation
 
 #: Every owner there is, and how it is known: "exact" from the buffer assignment, "instruction" from what the
 #: instruction is, "trace" from op_names and live ranges, "name" from the user's names.
@@ -91,34 +90,20 @@ def temp_owner(
     return "workspace"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A branch of a tree of owners: ``bytes`` at the peak, ``padding`` of them, the largest child first.
-
-    ``known`` says how an owner is known (:data:`OWNERS`); None on branches that are names.
-    """
-
-    name: str
-    bytes: int
-    padding: int
-    children: tuple[Node, ...] = ()
-    known: str | None = None
+def by_owner(rows: Sequence[Allocation], space: str) -> Node:
+    """``rows`` alive at a peak by owner, then by the user's names: paths of arguments, scopes of the rest."""
+    return _tree(rows, space, lambda a: (a.owner or a.kind, *_path(a)))
 
 
-def by_owner(report: MemoryReport, space: str | None = None) -> Node:
-    """The peak by owner, then by the user's names: paths of arguments, op_name scopes of the rest."""
-    return _tree(report, space, lambda a: (a.owner or a.kind, *_path(a)))
+def by_scope(rows: Sequence[Allocation], space: str) -> Node:
+    """The same by op_name: ``jit(step)``, ``jvp(Block_0)``, ``dot_general``."""
+    return _tree(rows, space, lambda a: _path(a) or ("(no name)",))
 
 
-def by_scope(report: MemoryReport, space: str | None = None) -> Node:
-    """The peak by op_name: ``jit(step)``, ``jvp(Block_0)``, ``dot_general``."""
-    return _tree(report, space, lambda a: _path(a) or ("(no name)",))
-
-
-def by_source(report: MemoryReport, space: str | None = None) -> Node:
-    """The peak by source file and line."""
+def by_source(rows: Sequence[Allocation], space: str) -> Node:
+    """The same by source file and line."""
     return _tree(
-        report,
+        rows,
         space,
         lambda a: ("(no source)",) if a.source_file is None else (a.source_file, f"line {a.source_line}"),
     )
@@ -147,9 +132,8 @@ def _scopes(op_name: str) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def _tree(report: MemoryReport, space: str | None, path: Callable[[Allocation], tuple[str, ...]]) -> Node:
-    rows = [(path(a), int(a.bytes), a.padding_bytes or 0) for a in alive_at_peak(report, space)]
-    return _node(space or main_space(report), rows, 0)
+def _tree(rows: Sequence[Allocation], space: str, path: Callable[[Allocation], tuple[str, ...]]) -> Node:
+    return _node(space, [(path(a), int(a.bytes), a.padding_bytes or 0) for a in rows], 0)
 
 
 def _node(name: str, rows: list[tuple[tuple[str, ...], int, int]], depth: int) -> Node:

@@ -31,7 +31,7 @@ def total_padding(report: MemoryReport) -> Padding | None:
         return None
     listed = report.in_space(space.name)
     around = sum(_padding_of(a) for a in listed if a.kind in _AROUND)
-    temps = _temps_padding(space)
+    temps = _temps_padding(space, _of_totals(report))
     if temps is not None:
         return Padding(temps.bytes + around, temps.provenance, temps.lower_bound)
     known = [a for a in listed if a.padding_bytes is not None]
@@ -53,14 +53,16 @@ def needed_without_padding(report: MemoryReport) -> Padding | None:
     if space is None or space.used is None:
         return None
     around = sum(_padding_of(a) for a in report.in_space(space.name) if a.kind in _AROUND)
-    temps = _temps_padding(space)
+    temps = _temps_padding(space, _of_totals(report))
     if temps is None:
         padding = total_padding(report)
         if padding is None:
             return None
         return Padding(int(space.used) - padding.bytes, padding.provenance, False)
     if space.temps is not None and space.unpadded is not None:
-        return Padding(int(space.used) - int(space.temps) + int(space.unpadded) - around, "reported", True)
+        return Padding(
+            int(space.used) - int(space.temps) + int(space.unpadded) - around, _of_totals(report), True
+        )
     fragmentation = int(space.fragmentation or 0)
     return Padding(int(space.used) - temps.bytes - fragmentation - around, temps.provenance, True)
 
@@ -77,9 +79,14 @@ def _padding_of(allocation: Allocation) -> int:
     return max(0, allocation.padding_bytes or 0)
 
 
-def _temps_padding(space: Space) -> Padding | None:
+def _of_totals(report: MemoryReport) -> Provenance:
+    """Where the totals of the temporaries come from: of a dump they are added up from shapes and layouts."""
+    return "computed" if report.provenance == "compiled" else report.provenance
+
+
+def _temps_padding(space: Space, provenance: Provenance) -> Padding | None:
     if space.padding is not None:
-        return Padding(space.padding, "reported", False)
+        return Padding(space.padding, provenance, False)
     if space.utilization is not None and space.temps is not None:
         padded = int(space.temps) - int(space.fragmentation or 0)
         return Padding(round(padded * (100 - space.utilization) / 100), "estimated", False)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import add
 
 from xlamem.analysis.occupancy import Extent, Occupancy, representatives
 from xlamem.report import Allocation, Buffer, MemoryReport, Space, Timeline
+from xlamem.shape import Shape
 
 
 def timeline(
@@ -26,14 +28,13 @@ def timeline(
     temps = [a for a in here if is_heap(a)]
     if not steps or not here or not all(any(b.live for b in a.buffers) for a in temps if a.bytes):
         return None
-    held = sum(int(a.bytes) for a in here if not is_heap(a))
-    held_unpadded = sum(_unpadded(a) for a in here if not is_heap(a))
-    live = [held] * len(steps)
-    unpadded = [held_unpadded] * len(steps)
+    others = [a for a in here if not is_heap(a)]
+    live = [sum(int(a.bytes) for a in others)] * len(steps)
+    unpadded = [sum(_unpadded(a) for a in others)] * len(steps)
     for allocation in temps:
-        for position, (now, data) in enumerate(_profile(allocation.buffers, len(steps))):
-            live[position] += now
-            unpadded[position] += data
+        now, data = _profile(allocation.buffers, len(steps))
+        live = list(map(add, live, now))
+        unpadded = list(map(add, unpadded, data))
     peak_at = live.index(max(live))
     return Timeline(
         space=space,
@@ -52,36 +53,56 @@ def is_heap(allocation: Allocation) -> bool:
 
 def extent(buffer: Buffer) -> Extent:
     """Where a buffer lies in its allocation, and how much of it is data."""
-    size = int(buffer.bytes)
+    size, shape = int(buffer.bytes), buffer.shape
     # A tuple's own buffer is a table of pointers: all of it is data.
-    data = size if buffer.shape is None or buffer.shape.is_tuple else buffer.shape.unpadded_bytes
-    return Extent(buffer.offset, size, min(size, data))
+    data = size if shape is None or shape.is_tuple else min(size, data_of(shape))
+    return Extent(buffer.offset, size, data)
+
+
+_data: dict[int, tuple[Shape, int]] = {}
+
+
+def data_of(shape: Shape) -> int:
+    """``shape.unpadded_bytes``, remembered: a program has tens of thousands of values of a few hundred shapes."""
+    # By identity, which holds as long as the shape is kept here; to hash a shape takes as long as to count it.
+    known = _data.get(id(shape))
+    if known is None:
+        if len(_data) > 10_000:
+            _data.clear()
+        known = _data[id(shape)] = shape, int(shape.unpadded_bytes)
+    return known[1]
 
 
 def _unpadded(allocation: Allocation) -> int:
     return int(allocation.bytes if allocation.unpadded_bytes is None else allocation.unpadded_bytes)
 
 
-def _profile(buffers: Iterable[Buffer], length: int) -> list[tuple[int, int]]:
+def _profile(buffers: Iterable[Buffer], length: int) -> tuple[list[int], list[int]]:
     """Bytes in use and bytes of data at each of ``length`` positions."""
     coming: dict[int, list[Extent]] = {}
     going: dict[int, list[Extent]] = {}
     for buffer in buffers:
-        if buffer.live is None or buffer.live[0] >= length:
+        span = buffer.live
+        if span is None or span[0] >= length:
             continue
         item = extent(buffer)
-        coming.setdefault(max(0, buffer.live[0]), []).append(item)
-        going.setdefault(max(buffer.live), []).append(item)
-    occupancy = Occupancy()
-    profile = []
-    for position in range(length):
-        for item in coming.get(position, ()):
-            occupancy.add(item)
-        profile.append((occupancy.live, occupancy.unpadded))
+        start = max(0, span[0])
+        coming.setdefault(start, []).append(item)
         # A value is still there at the position of its last use.
+        going.setdefault(max(start, span[1]) + 1, []).append(item)
+    occupancy = Occupancy()
+    live: list[int] = []
+    unpadded: list[int] = []
+    for position in sorted({*coming, *going, length}):
+        if position > length:
+            break
+        live += [occupancy.live] * (position - len(live))
+        unpadded += [occupancy.unpadded] * (position - len(unpadded))
         for item in going.get(position, ()):
             occupancy.remove(item)
-    return profile
+        for item in coming.get(position, ()):
+            occupancy.add(item)
+    return live, unpadded
 
 
 def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
@@ -98,12 +119,9 @@ def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
 
 
 def _at(b: Buffer, position: int) -> Buffer:
-    at_peak = None if b.live is None else b.live[0] <= position <= b.live[1]
-    # dataclasses.replace takes ten times as long, and a program has tens of thousands of values.
-    return Buffer(
-        b.name, b.bytes, b.offset, b.shape, b.index, b.opcode, b.op_name, b.source_file, b.source_line,
-        b.owner, b.live, at_peak,
-    )  # fmt: skip
+    live = b.live
+    at_peak = None if live is None else live[0] <= position <= live[1]
+    return tuple.__new__(Buffer, (*b[:-1], at_peak))
 
 
 def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline | None) -> Space:
@@ -138,14 +156,15 @@ def alive_at_peak(report: MemoryReport, space: str | None = None) -> tuple[Alloc
 
 
 def expanded(report: MemoryReport) -> MemoryReport:
-    """``report`` with the values alive at the peak in the place of each heap: what people want listed.
+    """``report`` with what is alive at the peak alone, values in the place of each heap: what people want listed.
 
-    The rows of temporaries then add up to ``padded``: fragmentation is nobody's. Heaps without a timeline,
-    and reports without heaps, stay as they are.
+    The rows of temporaries then add up to ``padded``: fragmentation is nobody's. What takes no bytes is left
+    out. Heaps without a timeline, and reports without heaps, stay as they are.
     """
-    if not any(is_heap(a) for a in report.allocations):
+    if not any(is_heap(a) or a.at_peak is False for a in report.allocations):
         return report
-    return replace(report, allocations=tuple(row for a in report.allocations for row in _rows(a)))
+    alive = [row for a in report.allocations if a.at_peak is not False for row in _rows(a)]
+    return replace(report, allocations=tuple([row for row in alive if row.bytes]))
 
 
 def _rows(allocation: Allocation) -> list[Allocation]:

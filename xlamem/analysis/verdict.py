@@ -81,8 +81,7 @@ def sentence(report: MemoryReport, reasons: tuple[Finding, ...]) -> str:
     titles = [_TITLES[f.name] for f in reasons if f.name in _TITLES and (f.bytes or 0) >= least]
     need = needed_without_padding(report)
     if _padding_decides(report, space) and need is not None:
-        much = format_size(need.bytes)
-        return f"Padding-bound: without tile padding {much} would be needed, and that fits."
+        return f"Padding-bound: without tile padding {_range(report, need.bytes)} would be needed, and that fits."
     if not titles:
         return "" if report.allocations else "The report does not list what holds the memory."
     main = titles[0] if len(titles) == 1 else f"{titles[0]}, then {titles[1]}"
@@ -98,6 +97,16 @@ def _fitting(report: MemoryReport) -> str:
     if padding is None or not padding.bytes:
         return ""
     return f"{format_size(padding.bytes)} of what it uses are padding ({padding.provenance})."
+
+
+def _range(report: MemoryReport, lower: int) -> str:
+    """What would be needed without padding: with as much fragmentation as now at most, with none at least."""
+    space, padding = report.space, total_padding(report)
+    if space is None or padding is None or space.used is None:
+        return format_size(lower)
+    upper = int(space.used) - padding.bytes
+    small = upper - lower <= _SMALL_SHARE * upper
+    return format_size(lower) if small else f"{format_size(lower)} to {format_size(upper)}"
 
 
 def _still_needed(needed: int, capacity: int) -> str:
@@ -140,7 +149,7 @@ def _padding(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]
         if need.bytes > int(space.capacity):
             text += f" Without any, {_still_needed(need.bytes, space.capacity)}"
         else:
-            text += f" Without any, {format_size(need.bytes)} would be needed, and that fits."
+            text += f" Without any, {_range(report, need.bytes)} would be needed, and that fits."
     yield Finding("padding", text[0].upper() + text[1:], padding.bytes)
 
 
@@ -149,10 +158,15 @@ def _tensors(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]
     arrays = [a for a in listed if a.shape is not None]
     largest = max(arrays, key=lambda a: int(a.bytes), default=None)
     if largest is not None and int(largest.bytes) >= _GIANT_SHARE * base:
+        beyond = _exceeds(largest.bytes, space.capacity)
+        more = (
+            ", more than all the memory there is"
+            if beyond
+            else f", {_share(int(largest.bytes), base)} of what is used"
+        )
         yield Finding(
             "giant-tensor",
-            f"One buffer, {largest.shape}, takes {format_size(largest.bytes)}, "
-            f"{_share(int(largest.bytes), base)} of what is used.",
+            f"One buffer, {largest.shape}, takes {format_size(largest.bytes)}{more}.",
             int(largest.bytes),
         )
     for group in equal_tensors(listed)[:3]:
@@ -213,7 +227,7 @@ def _rows(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]:
         if name == "arguments" and _exceeds(value, space.capacity):
             text += ", more than all the memory there is"
         elif enough:
-            text += f", more than the {format_size(over)} that are too much"
+            text += f", more than the excess of {format_size(over)}"
         yield Finding(name, text + ".", int(value))
 
 
@@ -228,8 +242,8 @@ def _remarks(report: MemoryReport, space: Space) -> Iterator[Finding]:
     if again:
         yield Finding(
             "rematerialized",
-            f"{len(again)} of the {len(names)} named buffers are results that XLA already computes a second "
-            "time to save memory (.remat).",
+            f"{len(again)} of {len(names)} named buffers hold what XLA already computes a second time to save memory "
+            "(.remat).",
         )
     if report.kind != "success" and space.arguments == 0 and _exceeds(space.program, space.capacity):
         yield Finding(

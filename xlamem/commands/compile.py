@@ -64,7 +64,9 @@ _SETTINGS = (
         metavar="CHIP",
         help="v5e, v5p:2x2x2, h100:8, cpu, attached (the devices that are here).",
     ),
-    click.option("--full", is_flag=True, help="Compile to the end; adds FLOPs. Otherwise stop when memory is known."),
+    click.option(
+        "--full", is_flag=True, help="Compile to the end; adds FLOPs. Otherwise stop when memory is known."
+    ),
     click.option(
         "--memory-fraction",
         type=click.FloatRange(min=0, min_open=True, max=1),
@@ -79,9 +81,17 @@ _SETTINGS = (
         metavar="NAME=VALUE",
         help="For the compiler.",
     ),
-    click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=1800, show_default=True, metavar="SECONDS"),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=1800,
+        show_default=True,
+        metavar="SECONDS",
+    ),
     click.option("--no-cache", is_flag=True, help="Neither ask for an earlier answer nor keep this one."),
-    click.option("--dump", type=click.Path(file_okay=False), metavar="DIR", help="Copy the compiler's dump there."),
+    click.option(
+        "--dump", type=click.Path(file_okay=False), metavar="DIR", help="Copy the compiler's dump there."
+    ),
 )
 
 _PROGRAM = (
@@ -110,9 +120,13 @@ _PROGRAM = (
         metavar="NAME=ARRAY",
         help="A keyword argument.",
     ),
-    click.option("--donate", multiple=True, metavar="ARG", help="An argument to donate, by position or name."),
+    click.option(
+        "--donate", multiple=True, metavar="ARG", help="An argument to donate, by position or name."
+    ),
     click.option("--static", multiple=True, metavar="ARG", help="An argument to compile in, likewise."),
-    click.option("--mesh", callback=_checked("parse_mesh"), metavar="AXES", help="The mesh of devices: data=4,model=2."),
+    click.option(
+        "--mesh", callback=_checked("parse_mesh"), metavar="AXES", help="The mesh of devices: data=4,model=2."
+    ),
     click.option(
         "--shard",
         multiple=True,
@@ -120,8 +134,12 @@ _PROGRAM = (
         metavar="INPUT=AXES",
         help="Cut an input: 'args[1]=data', 'params=None,model'.",
     ),
-    click.option("--real-inputs", is_flag=True, help="Run the inputs function for real, not under jax.eval_shape."),
-    click.option("--host-backend", is_flag=True, help="Let jax.default_backend() answer for this host while tracing."),
+    click.option(
+        "--real-inputs", is_flag=True, help="Run the inputs function for real, not under jax.eval_shape."
+    ),
+    click.option(
+        "--host-backend", is_flag=True, help="Let jax.default_backend() answer for this host while tracing."
+    ),
     click.option("--module", metavar="NAME", help="Of a dump folder, the program with this in its name."),
 )
 
@@ -183,9 +201,13 @@ def _job(program: str, options: dict[str, Any]) -> Job:
 
     target = parse(options["target"])
     if is_foreign(program):
-        given = [name for name in ("inputs", "arguments", "keywords", "settings", "mesh", "shard") if options[name]]
+        given = [
+            name for name in ("inputs", "arguments", "keywords", "settings", "mesh", "shard") if options[name]
+        ]
         if given:
-            raise click.UsageError(f"{program} is a whole program: its inputs are part of it, and not to be given")
+            raise click.UsageError(
+                f"{program} is a whole program: its inputs are part of it, and not to be given"
+            )
         return Job(target, path=program, module=options["module"])
     function = FunctionSpec(
         program,

@@ -29,10 +29,17 @@ Examples:
 @click.argument("after", type=click.Path(allow_dash=True))
 @click.option("--target", callback=to_target, metavar="CHIP", help="The chip, if the inputs do not tell.")
 @click.option("--hbm", callback=size, metavar="SIZE", help="The device's memory, if not the reports': 16G.")
+@click.option("--module", metavar="NAME", help="Of dump folders, the program with this in its name.")
 @click.option("--budget", callback=size, metavar="SIZE", help="What AFTER may use.")
 @output_options
 def command(
-    before: str, after: str, target: str | None, hbm: int | None, budget: int | None, output: Output
+    before: str,
+    after: str,
+    target: str | None,
+    hbm: int | None,
+    module: str | None,
+    budget: int | None,
+    output: Output,
 ) -> None:
     """Compare two reports: logs, dump folders, modules, in any form and not necessarily the same.
 
@@ -43,7 +50,8 @@ def command(
     from xlamem.readers import read
     from xlamem.show import diff as shown
 
-    found = diff(read(before, target=target, hbm=hbm), read(after, target=target, hbm=hbm))
+    first = read(before, target=target, hbm=hbm, module=module)
+    found = diff(first, read(after, target=target, hbm=hbm, module=module), budget)
 
     def text(width: int) -> Iterator[Line]:
         return shown.lines(found, width, output.top)
@@ -54,7 +62,5 @@ def command(
         csv=lambda: shown.to_csv(found),
         markdown=lambda: shown.to_markdown(found, output.top),
     )
-    space = found.after.space
-    used = None if space is None else space.used
-    over = budget is not None and used is not None and int(used) > budget
-    click.get_current_context().exit(DOES_NOT_FIT if over or found.after.fits is False else OK)
+    failed = bool(found.over_budget) or found.after.fits is False
+    click.get_current_context().exit(DOES_NOT_FIT if failed else OK)

@@ -35,6 +35,7 @@ Examples:
   xlamem explain --last                        what libtpu logged last on this host
   xlamem explain train.log --follow            a log that is still growing
   xlamem explain DUMP_DIR --module jit_step    one program of an XLA dump
+  xlamem explain DUMP_DIR -f csv --per value   every value, alive at the peak or not
 """
 
 _SEVERITIES = ("error", "warning", "info")
@@ -50,8 +51,8 @@ _SEVERITIES = ("error", "warning", "info")
 @click.option("--follow", is_flag=True, help="Wait for more of a log that grows, until Ctrl-C.")
 @click.option(
     "--per",
-    type=click.Choice(("allocation", "failure")),
-    help="What a row of CSV is: a failure if there are several logs, otherwise an allocation.",
+    type=click.Choice(("allocation", "failure", "value")),
+    help="What a row of CSV is: a failure if there are several logs, otherwise an allocation; or a value of a dump.",
 )
 @output_options
 def command(
@@ -186,10 +187,12 @@ def _show(reports: list[MemoryReport], output: Output, everything: bool, per: st
         return to_json(explanations)
 
     def csv() -> str:
-        from xlamem.show.csv import to_csv, to_failures_csv
+        from xlamem.show.csv import to_csv, to_failures_csv, to_values_csv
 
         several = len({report.source.name for report in reports}) > 1
         row = per or ("failure" if several else "allocation")
+        if row == "value":
+            return to_values_csv(explanations)
         return to_failures_csv(explanations) if row == "failure" else to_csv(explanations)
 
     def markdown() -> str:

@@ -194,7 +194,9 @@ def answer(job: jobs.Job, settings: Settings, name: str | None = None) -> Memory
         hit: list[MemoryReport] = []
 
         def look_up(lowered: jobs.Lowered) -> bool:
-            known = _known(cache, key_of(lowered.program.digest, question), name) if cache is not None else None
+            known = (
+                _known(cache, key_of(lowered.program.digest, question), name) if cache is not None else None
+            )
             hit.extend([known] if known is not None else [])
             return bool(hit)
 
@@ -229,7 +231,9 @@ def _known(cache: Cache, key: str, name: str) -> MemoryReport | None:
     report = cache.get(key)
     if not isinstance(report, MemoryReport):
         return None
-    return replace(report, source=replace(report.source, name=name), notes=(*report.notes, "answered from the cache"))
+    return replace(
+        report, source=replace(report.source, name=name), notes=(*report.notes, "answered from the cache")
+    )
 
 
 def _copy(folder: str, to: str) -> None:

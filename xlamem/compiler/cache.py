@@ -133,7 +133,7 @@ class Cache:
 
     def _entries(self) -> Iterable[tuple[int, int, Path]]:
         """(last use, bytes, path) of each."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             for part in os.scandir(self.folder):
                 if part.is_dir():
                     for entry in os.scandir(part.path):

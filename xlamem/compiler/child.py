@@ -119,10 +119,9 @@ class Child:
             elif event is _ENDED:
                 self._check_end(outcome, stage)
                 break
-            elif not self.job.full and outcome.dump is not None:
-                if answer.is_there(outcome.dump.folder, outcome.dump.platform):
-                    outcome.early = outcome.compiled is None and outcome.over is None
-                    break
+            elif not self.job.full and _answered(outcome):
+                outcome.early = outcome.compiled is None and outcome.over is None
+                break
         outcome.seconds = time.monotonic() - self._begun
         return outcome
 
@@ -138,15 +137,19 @@ class Child:
         done = outcome.compiled or outcome.over or (self.job.lower_only and outcome.lowered)
         if done:
             return
-        if outcome.dump is not None and answer.is_there(outcome.dump.folder, outcome.dump.platform):
+        if _answered(outcome):
             outcome.early = True  # it died later, over what has no part in memory
             return
         self._check_disk()
         if status < 0:
             name = signal.Signals(-status).name
             hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
-            raise CompilerError(f"the compiler's process was ended by {name} while {stage}{hint}{self._said()}")
-        raise CompilerError(f"the compiler's process ended with exit code {status} while {stage}{self._said()}")
+            raise CompilerError(
+                f"the compiler's process was ended by {name} while {stage}{hint}{self._said()}"
+            )
+        raise CompilerError(
+            f"the compiler's process ended with exit code {status} while {stage}{self._said()}"
+        )
 
     def _check_disk(self) -> None:
         if shutil.disk_usage(self.folder).free < _FULL_DISK:
@@ -172,6 +175,10 @@ class Child:
 _ENDED = object()
 
 
+def _answered(outcome: Outcome) -> bool:
+    return outcome.dump is not None and answer.is_there(outcome.dump.folder, outcome.dump.platform)
+
+
 @contextlib.contextmanager
 def started(job: jobs.Job) -> Iterator[Child]:
     """A child at work on ``job``. Whatever happens, it is ended and its folder removed.
@@ -187,7 +194,9 @@ def started(job: jobs.Job) -> Iterator[Child]:
         try:
             child = Child(job, folder)
         except OSError as error:
-            raise CompilerError(f"{folder}: the compile cannot be started: {error.strerror or error}") from None
+            raise CompilerError(
+                f"{folder}: the compile cannot be started: {error.strerror or error}"
+            ) from None
         try:
             yield child
         finally:

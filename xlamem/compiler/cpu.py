@@ -19,7 +19,9 @@ NOTES = ("for a CPU nothing limits a program but the machine's memory: whether i
 
 def environment(target: CompileTarget) -> dict[str, str]:
     """What has to be set before the child imports jax. Attached devices are left to JAX, but not filled at once."""
-    return {"JAX_PLATFORMS": "cpu"} if target.platform == "cpu" else {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    return (
+        {"JAX_PLATFORMS": "cpu"} if target.platform == "cpu" else {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    )
 
 
 def require() -> None:

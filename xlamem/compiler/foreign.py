@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["is_foreign", "load"]
 
-_SUFFIXES = (".mlir", ".stablehlo", ".mlirbc", ".bc", ".hlo.pb", ".hlo", ".txt", ".pb", ".jax_export", ".export")
+_SUFFIXES = (
+    ".mlir",
+    ".stablehlo",
+    ".mlirbc",
+    ".bc",
+    ".hlo.pb",
+    ".hlo",
+    ".txt",
+    ".pb",
+    ".jax_export",
+    ".export",
+)
 
 #: What an HLO module says about layouts of inputs and results, for the chip that it was compiled for.
 _FOREIGN_LAYOUTS = (
@@ -209,10 +220,13 @@ def _from_export(data: bytes, platform: Platform) -> Program:
     import jax
     from jax import export
 
+    from xlamem.compiler.inputs import shape_struct
     from xlamem.compiler.lowering import lower
 
     if find_spec("flatbuffers") is None:
-        raise MissingExtraError("reading an artifact of jax.export needs flatbuffers: pip install flatbuffers")
+        raise MissingExtraError(
+            "reading an artifact of jax.export needs flatbuffers: pip install flatbuffers"
+        )
     try:
         exported = export.deserialize(bytearray(data))
     except Exception as error:
@@ -221,11 +235,13 @@ def _from_export(data: bytes, platform: Platform) -> Program:
         ) from None
     symbolic = [str(aval) for aval in exported.in_avals if not jax.core.is_constant_shape(aval.shape)]
     if symbolic:
-        raise ProgramError(f"it was exported with symbolic shapes, which have no size: {', '.join(symbolic[:3])}")
+        raise ProgramError(
+            f"it was exported with symbolic shapes, which have no size: {', '.join(symbolic[:3])}"
+        )
     if len(exported.platforms) == 1:
         return _from_mlir(exported.mlir_module(), platform)
     args, kwargs = jax.tree.unflatten(exported.in_tree, exported.in_avals)
-    args, kwargs = jax.tree.map(lambda aval: jax.ShapeDtypeStruct(aval.shape, aval.dtype), (args, kwargs))
+    args, kwargs = jax.tree.map(lambda aval: shape_struct(aval.shape, aval.dtype), (args, kwargs))
     return lower(jax.jit(exported.call), args, kwargs, platform)
 
 

@@ -13,7 +13,10 @@ import numpy as np
 from xlamem.compiler.spec import ArraySpec, parse_axes
 from xlamem.errors import ProgramError
 
-__all__ = ["abstract", "abstract_call", "is_array", "sharded", "split_arguments"]
+__all__ = ["abstract", "abstract_call", "is_array", "shape_struct", "sharded", "split_arguments"]
+
+#: jax's own, which has no types in some versions.
+shape_struct: Any = jax.ShapeDtypeStruct
 
 
 def is_array(leaf: Any) -> bool:
@@ -28,7 +31,7 @@ def abstract(leaf: Any) -> Any:
     """
     if isinstance(leaf, ArraySpec):
         try:
-            return jax.ShapeDtypeStruct(leaf.shape, jax.numpy.dtype(leaf.dtype))
+            return shape_struct(leaf.shape, jax.numpy.dtype(leaf.dtype))
         except TypeError:
             raise ProgramError(f"no element type is called {leaf.dtype!r}; write f32, bf16, s8 ...") from None
     if not is_array(leaf):
@@ -37,7 +40,7 @@ def abstract(leaf: Any) -> Any:
         leaf = jax.typeof(leaf)
     sharding = getattr(leaf, "sharding", None)
     keep = isinstance(sharding, jax.sharding.Sharding) and len(_device_set(sharding)) != 1
-    return jax.ShapeDtypeStruct(
+    return shape_struct(
         leaf.shape,
         leaf.dtype,
         sharding=sharding if keep else None,
@@ -110,35 +113,40 @@ def sharded(
     """
     from jax.sharding import NamedSharding, PartitionSpec
 
+    partition: Any = PartitionSpec
     rules = [(text, *parse_axes(text)) for text in shard]
     used = set()
 
     def one(path: Any, leaf: Any) -> Any:
         if not is_array(leaf) or getattr(leaf, "sharding", None) is not None:
             return leaf
-        spec = PartitionSpec()
+        spec = partition()
         names = _names(function, path)
         for text, where, axes in rules:
             exact = where in names
             if exact or any(_covers(where, name) for name in names):
                 used.add(text)
                 if len(axes) <= len(leaf.shape):
-                    spec = PartitionSpec(*axes)
+                    spec = partition(*axes)
                 elif exact:
                     raise ProgramError(f"--shard {text}: {names[0]} has {len(leaf.shape)} axes, {leaf.shape}")
         try:
             sharding = NamedSharding(mesh, spec)
             sharding.shard_shape(tuple(leaf.shape))
         except ValueError as error:
-            raise ProgramError(f"{names[0]} of shape {leaf.shape} cannot be spread as {spec}: {error}") from None
-        return jax.ShapeDtypeStruct(
+            raise ProgramError(
+                f"{names[0]} of shape {leaf.shape} cannot be spread as {spec}: {error}"
+            ) from None
+        return shape_struct(
             leaf.shape, leaf.dtype, sharding=sharding, weak_type=bool(getattr(leaf, "weak_type", False))
         )
 
     args, kwargs = jax.tree_util.tree_map_with_path(one, (args, kwargs))
     for text, where, _ in rules:
         if text not in used:
-            raise ProgramError(f"--shard {text}: no input is called {where}; {_inputs(function, args, kwargs)}")
+            raise ProgramError(
+                f"--shard {text}: no input is called {where}; {_inputs(function, args, kwargs)}"
+            )
     return args, kwargs
 
 
@@ -151,7 +159,10 @@ def _names(function: Callable[..., Any], path: Any) -> list[str]:
     names = [f"args[{first.idx}]{tail}"]
     try:
         parameters = list(inspect.signature(function).parameters.values())
-        if parameters[first.idx].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+        if parameters[first.idx].kind in (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        ):
             names.append(f"{parameters[first.idx].name}{tail}")
     except (TypeError, ValueError, IndexError):
         pass

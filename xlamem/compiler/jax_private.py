@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -31,7 +32,9 @@ def check_version() -> None:
     """
     if jax.__version_info__[:3] < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise CompilerError(f"compiling needs jax {oldest} or newer, and this is {jax.__version__}: pip install -U jax")
+        raise CompilerError(
+            f"compiling needs jax {oldest} or newer, and this is {jax.__version__}: pip install -U jax"
+        )
 
 
 @contextlib.contextmanager
@@ -114,14 +117,12 @@ def mlir_of_hlo(program: bytes | str) -> str:
         CompilerError: it does not parse, or the names have moved.
     """
     with _moved():
-        from jax._src.lib import _jax
-        from jaxlib import _hlo
-
-        from_text = _hlo.hlo_module_from_text
-        to_mlir = _jax.mlir.xla_computation_to_mlir_module
+        hlo = import_module("jaxlib._hlo")
+        from_text = hlo.hlo_module_from_text
+        to_mlir = import_module("jax._src.lib")._jax.mlir.xla_computation_to_mlir_module
     if isinstance(program, str):
         program = from_text(program).as_serialized_hlo_module_proto()
-    text = to_mlir(_hlo.XlaComputation(program))
+    text = to_mlir(hlo.XlaComputation(program))
     return text if isinstance(text, str) else text.decode()
 
 
@@ -139,13 +140,10 @@ def compile_module(
     Devices that are not there have a client that only compiles.
     """
     with _moved():
-        from jax._src import compiler
-        from jax._src.lib import xla_client
-
-        made = compiler.get_compile_options(
+        made = import_module("jax._src.compiler").get_compile_options(
             num_replicas=1,
             num_partitions=len(devices),
-            device_assignment=[[device.id for device in devices]],  # type: ignore[arg-type]
+            device_assignment=[[device.id for device in devices]],
             env_options_overrides=dict(options),
         )
         build = made.executable_build_options
@@ -156,5 +154,20 @@ def compile_module(
         client = devices[0].client
         compile_only = type(client).__name__ == "CompileOnlyPyClient"
         run = client.compile if compile_only else client.compile_and_load
-        executable_devices = xla_client.DeviceList(tuple(devices))
+        executable_devices = import_module("jax._src.lib").xla_client.DeviceList(tuple(devices))
     return run(module, executable_devices=executable_devices, compile_options=made)
+
+
+def cost_analysis(executable: Any) -> dict[str, float]:
+    """What the compiler counts in a compiled program: "flops", "bytes accessed"; empty where it does not count."""
+    try:
+        found = executable.cost_analysis()
+    except Exception:
+        # A GPU's compiler does not say, when there is none; XLA's own count needs only a client of any kind.
+        try:
+            count = import_module("jax._src.lib")._jax.hlo_module_cost_analysis
+            found = count(jax.devices("cpu")[0].client, executable.hlo_modules()[0])
+        except Exception:
+            return {}
+    facts = found[0] if isinstance(found, list) and found else found
+    return facts if isinstance(facts, dict) else {}

@@ -46,7 +46,9 @@ def lower(
         ProgramError: ``donate`` or ``static`` with a jitted function, or a sharding that does not match.
     """
     if hasattr(function, "lower") and (donate or static):
-        raise ProgramError("the function is jitted: name donated and static arguments there, in its own jax.jit")
+        raise ProgramError(
+            "the function is jitted: name donated and static arguments there, in its own jax.jit"
+        )
     positional, named = jax.tree.map(abstract, (tuple(args), dict(kwargs)))
     with contextlib.ExitStack() as stack:
         if as_target:
@@ -70,7 +72,9 @@ def program_of(module: Any, platform: Platform | None) -> Program:
     devices = int(attributes["mhlo.num_partitions"].value) if "mhlo.num_partitions" in attributes else 1
     replicas = int(attributes["mhlo.num_replicas"].value) if "mhlo.num_replicas" in attributes else 1
     if replicas > 1:
-        raise ProgramError(f"{name} runs as {replicas} replicas (pmap?): only programs spread by shardings compile")
+        raise ProgramError(
+            f"{name} runs as {replicas} replicas (pmap?): only programs spread by shardings compile"
+        )
     return Program(name, jax_private.bytecode(module), platform, devices, shardy=_is_shardy(module))
 
 
@@ -94,7 +98,9 @@ def _lowered(
     while not hasattr(lowered, "compiler_ir") and hasattr(lowered, "lowered"):
         lowered = lowered.lowered
     if not hasattr(lowered, "compiler_ir"):
-        raise ProgramError(f"{function!r} has a method 'lower', which gives no program of jax: {type(lowered)}")
+        raise ProgramError(
+            f"{function!r} has a method 'lower', which gives no program of jax: {type(lowered)}"
+        )
     return lowered
 
 

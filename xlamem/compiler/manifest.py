@@ -16,7 +16,9 @@ from xlamem.compiler.recorder import signature
 __all__ = ["Manifest", "find", "keep"]
 
 #: Set by this program itself, or different in every shell and of no effect.
-_OF_NO_EFFECT = frozenset({"XLA_FLAGS", "PYTHONPATH", "COLUMNS", "LINES", "TERM", "PWD", "OLDPWD", "SHLVL", "_"})
+_OF_NO_EFFECT = frozenset(
+    {"XLA_FLAGS", "PYTHONPATH", "COLUMNS", "LINES", "TERM", "PWD", "OLDPWD", "SHLVL", "_"}
+)
 
 
 @dataclass(frozen=True, slots=True)

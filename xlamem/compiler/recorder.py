@@ -61,7 +61,9 @@ class Recorder:
     def so_far(self, without: Path) -> tuple[dict[str, tuple[int, int]], dict[str, str | None]]:
         """Files and variables up to now; nothing under the folder ``without``."""
         names = set(self._opened)
-        names |= {file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+        names |= {
+            file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))
+        }
         files = {}
         for name in names:
             path = os.path.abspath(name)

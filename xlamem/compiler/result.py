@@ -107,7 +107,9 @@ def _message(outcome: Outcome, spaces: tuple[Space, ...], capacity: int | None, 
 
 
 def _compiled_by(job: jobs.Job, outcome: Outcome) -> str:
-    what = ", ".join(f"{name} {number}" for name, number in versions(job.target.platform).items() if name != "jaxlib")
+    what = ", ".join(
+        f"{name} {number}" for name, number in versions(job.target.platform).items() if name != "jaxlib"
+    )
     part = ", memory only: ended when the buffers were assigned" if outcome.early else ""
     return f"compiled in {outcome.seconds:.1f} s ({what}{part})"
 
@@ -125,7 +127,7 @@ def _counted(outcome: Outcome) -> list[str]:
     text = f"{compiled.flops:.4g} floating-point operations a call"
     if compiled.bytes_accessed and compiled.bytes_accessed > 0:
         text += f", {compiled.bytes_accessed:.4g} bytes read and written"
-    return [f"{text} (the compiler's count, for one device; loops are counted once)"]
+    return [f"{text} (the compiler's count for one device: a loop's body counts once, kernels of libraries not at all)"]
 
 
 def versions(platform: str | None) -> dict[str, str]:

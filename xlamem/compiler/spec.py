@@ -75,7 +75,9 @@ def parse_value(text: str) -> Any:
 def _array(text: str) -> ArraySpec:
     match = _ARRAY.fullmatch(text)
     if match is None:
-        raise ProgramError(f"{text!r} is no array; write element type and shape, like f32[8,128] or bf16[1024]")
+        raise ProgramError(
+            f"{text!r} is no array; write element type and shape, like f32[8,128] or bf16[1024]"
+        )
     name, axes = match.groups()
     try:
         shape = tuple(int(axis) for axis in axes.split(",")) if axes.strip() else ()

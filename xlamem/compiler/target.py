@@ -65,7 +65,9 @@ class CompileTarget:
         for name in _slices(smallest):
             if _count(name) * self.device.devices_per_chip >= devices:
                 return f"{family}:{name}"
-        raise ProgramError(f"the program is spread over {devices} devices: name the slice, such as {self.name}:16x32")
+        raise ProgramError(
+            f"the program is spread over {devices} devices: name the slice, such as {self.name}:16x32"
+        )
 
 
 def parse(name: str) -> CompileTarget:
@@ -83,7 +85,9 @@ def parse(name: str) -> CompileTarget:
     if device.kind == "gpu":
         if device.gpu is None:
             known = ", ".join(d.name for d in targets.all_devices() if d.gpu is not None)
-            raise UnknownTargetError(f"programs cannot be compiled for {device.name} yet; for these GPUs they can: {known}")
+            raise UnknownTargetError(
+                f"programs cannot be compiled for {device.name} yet; for these GPUs they can: {known}"
+            )
         return CompileTarget(device.name, "cuda", device, wanted or None, _gpus(name, wanted))
     assert device.topology is not None
     smallest = device.topology.split(":")[1]
@@ -102,8 +106,10 @@ def parse(name: str) -> CompileTarget:
                 f"no slice of {wanted} chips is known for {device.name}; write it out: {device.name}:{smallest}"
             )
         wanted = fitting[0]
-    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*){%d}" % axes, wanted):
-        raise UnknownTargetError(f"{wanted!r} is no slice of {device.name}; write it like {device.name}:{smallest}")
+    if not re.fullmatch(rf"[1-9]\d*(x[1-9]\d*){{{axes}}}", wanted):
+        raise UnknownTargetError(
+            f"{wanted!r} is no slice of {device.name}; write it like {device.name}:{smallest}"
+        )
     return CompileTarget(device.name, "tpu", device, wanted, _count(wanted) * device.devices_per_chip)
 
 
@@ -119,5 +125,7 @@ def _gpus(name: str, wanted: str) -> int:
     if not wanted:
         return 1
     if not wanted.isdecimal() or int(wanted) == 0:
-        raise UnknownTargetError(f"{name!r}: behind the colon comes the number of devices, as in {name.partition(':')[0]}:8")
+        raise UnknownTargetError(
+            f"{name!r}: behind the colon comes the number of devices, as in {name.partition(':')[0]}:8"
+        )
     return int(wanted)

@@ -20,7 +20,8 @@ from xlamem.errors import ProgramError, UserCodeError, XlamemError
 __all__ = ["trace", "user_code"]
 
 #: Parts of a path that tell code of the machinery from the user's own.
-_MACHINERY = tuple(f"{os.sep}{name}{os.sep}" for name in ("jax", "jaxlib", "importlib")) + (
+_MACHINERY = (
+    *(f"{os.sep}{name}{os.sep}" for name in ("jax", "jaxlib", "importlib")),
     f"xlamem{os.sep}compiler{os.sep}",
     "<frozen ",
 )
@@ -101,7 +102,9 @@ def _similar(name: str, module: Any) -> str:
     from difflib import get_close_matches
     from types import FunctionType
 
-    functions = [n for n, value in vars(module).items() if isinstance(value, FunctionType) or hasattr(value, "lower")]
+    functions = [
+        n for n, value in vars(module).items() if isinstance(value, FunctionType) or hasattr(value, "lower")
+    ]
     functions = [n for n in functions if not n.startswith("_")]
     close = get_close_matches(name, functions, n=3) or functions[:6]
     return f"; there is {', '.join(close)}" if close else ""
@@ -168,9 +171,11 @@ def _as_theirs(error: BaseException, place: str, hint: str | None) -> UserCodeEr
     if isinstance(error, SystemExit):
         what = f"SystemExit: {error.code}"
     else:
-        what = "".join(traceback.format_exception_only(error)).strip().split("\n")[-1] if isinstance(
-            error, SyntaxError
-        ) else f"{type(error).__name__}: {error}"
+        what = (
+            "".join(traceback.format_exception_only(error)).strip().split("\n")[-1]
+            if isinstance(error, SyntaxError)
+            else f"{type(error).__name__}: {error}"
+        )
     where = f"{_short(last.filename)}:{last.lineno}, in {last.name}" if last is not None else place
     lines = [f"{where}: {what.strip()}"]
     shown = frames[-8:]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import signal
+import subprocess
 import sys
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from xlamem.compiler import job as jobs
 from xlamem.errors import CompilerError, ProgramError, XlamemError
@@ -43,9 +43,12 @@ def main(arguments: list[str]) -> None:
     with open(folder / _JOB, "rb") as file:
         job: jobs.Job = pickle.load(file)
     try:
-        _run(job, folder, pipe.send, record)
-    except XlamemError as error:
-        pipe.send(jobs.Failed(error))
+        try:
+            _run(job, folder, pipe.send, record)
+        except XlamemError as error:
+            pipe.send(jobs.Failed(error))
+    except BrokenPipeError:
+        _vanish(folder)
     pipe.close()
     # Compilers have threads that do not end in good order.
     sys.stdout.flush()
@@ -59,10 +62,17 @@ def _end_with_parent(folder: Path) -> None:
     def watch() -> None:
         while os.read(0, 64):
             pass
-        shutil.rmtree(folder, ignore_errors=True)
-        os.killpg(0, signal.SIGKILL)
+        _vanish(folder)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _vanish(folder: Path) -> NoReturn:
+    """End this process and its helpers at once, and have the folder removed when nobody writes there any more."""
+    remove = ["/bin/sh", "-c", 'sleep 0.2; exec rm -rf -- "$0"', str(folder)]
+    subprocess.Popen(remove, start_new_session=True, stdin=subprocess.DEVNULL)
+    os.killpg(0, signal.SIGKILL)
+    raise SystemExit  # not reached
 
 
 def _run(job: jobs.Job, folder: Path, send: Callable[[jobs.Event], None], record: Any) -> None:
@@ -121,7 +131,9 @@ def _compile(
     except XlamemError:
         raise
     except Exception as error:
-        raise CompilerError(f"the compiler for {job.target} cannot be started: {_explained(str(error))}") from None
+        raise CompilerError(
+            f"the compiler for {job.target} cannot be started: {_explained(str(error))}"
+        ) from None
     if len(devices) < program.devices:
         raise ProgramError(
             f"{program.name} is spread over {program.devices} devices, and {job.target} has {len(devices)}: "
@@ -159,7 +171,7 @@ def _attempt(
     from xlamem.compiler import gpu, jax_private
 
     dump.mkdir()
-    dumped = {"xla_dump_to": str(dump), "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": True}
+    dumped: dict[str, str | bool] = {"xla_dump_to": str(dump), "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": True}
     with jax_private.parsed(program.code) as module:
         inputs, outputs = _unsharded(module)
         send(jobs.Dumping(str(dump), platform, capacity, notes))
@@ -167,7 +179,7 @@ def _attempt(
             return jax_private.compile_module(
                 module,
                 devices,
-                options | dumped,
+                {**options, **dumped},
                 shardy=program.shardy,
                 propagate_to_inputs=inputs,
                 propagate_to_outputs=outputs,
@@ -215,13 +227,9 @@ def _capacity(device: Any) -> int | None:
 
 
 def _facts(executable: Any) -> jobs.Compiled:
-    try:
-        found = executable.cost_analysis()
-    except Exception:  # not every backend counts
-        return jobs.Compiled()
-    facts = found[0] if isinstance(found, list) and found else found
-    if not isinstance(facts, dict):
-        return jobs.Compiled()
+    from xlamem.compiler import jax_private
+
+    facts = jax_private.cost_analysis(executable)
     return jobs.Compiled(flops=facts.get("flops"), bytes_accessed=facts.get("bytes accessed"))
 
 

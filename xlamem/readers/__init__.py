@@ -11,9 +11,9 @@ import re
 from contextlib import closing
 from dataclasses import replace
 
-from xlamem.errors import NotAReportError
+from xlamem.errors import InputError, NotAReportError
 from xlamem.readers.input import Input, Progress, Source, open_input
-from xlamem.report import MemoryReport, Space, Target
+from xlamem.report import MemoryReport, Target
 
 __all__ = ["read", "read_all"]
 
@@ -42,7 +42,8 @@ def read_all(
 
     Args:
         source: a log, compressed or not, a dump folder, a file of one, or a folder of logs: a path, ``"-"`` for
-            standard input, an open file, or text (a string with a line end in it).
+            standard input, an open file, bytes, or text: a string with a line end in it, or the one line of a failure,
+            such as ``str(exception)``.
         target: the chip, where the reader knows better than what the report's capacity suggests.
         hbm: the capacity of the device memory in bytes, likewise.
         module: in a dump folder, which programs: a name or a part of one.
@@ -53,7 +54,7 @@ def read_all(
         NotAReportError: nothing in it is a memory report.
         UnknownTargetError: ``target`` is no chip.
     """
-    if isinstance(source, str | os.PathLike) and "\n" not in str(source) and os.path.isdir(source):
+    if isinstance(source, os.PathLike | str) and "\n" not in str(source) and os.path.isdir(source):
         from xlamem.readers.folder import read_folder
 
         reports = read_folder(os.fspath(source), module)
@@ -103,19 +104,52 @@ def _nothing_in(opened: Input) -> str:
 def _override(report: MemoryReport, target: str | None, hbm: int | None) -> MemoryReport:
     """``report`` with the chip and the capacity that the user gave."""
     if target is not None:
-        from xlamem.targets import get
+        report = _on(report, target)
+    main = report.space
+    if hbm is not None and main is not None and main.name == "hbm":
+        from xlamem.units import format_size
 
-        report = replace(report, target=Target(get(target).name, inferred=False))
-    if hbm is not None:
-        report = replace(report, spaces=tuple(_with_capacity(space, hbm) for space in report.spaces))
-        main = report.space
-        if main is not None and main.name == "hbm" and main.used is not None:
-            report = replace(report, fits=int(main.used) <= hbm)
+        said = f"; the input says {format_size(main.capacity)}" if main.capacity is not None else ""
+        note = f"The capacity of {format_size(hbm)} was given{said}."
+        if report.provenance in ("compiled", "estimated"):
+            from xlamem.readers.capacity import with_capacity
+
+            return with_capacity(replace(report, notes=(*report.notes, note)), hbm)
+        over = None if main.used is None or int(main.used) <= hbm else int(main.used) - hbm
+        given = replace(main, capacity=hbm, over=over)
+        report = replace(
+            report,
+            spaces=(given, *report.spaces[1:]),
+            fits=report.fits if main.used is None else int(main.used) <= hbm,
+            notes=(*report.notes, note),
+        )
     return report
 
 
-def _with_capacity(space: Space, capacity: int) -> Space:
-    if space.name != "hbm":
-        return space
-    over = None if space.used is None else max(0, int(space.used) - capacity)
-    return replace(space, capacity=capacity, over=over)
+def _on(report: MemoryReport, target: str) -> MemoryReport:
+    """``report`` as of the chip that the user names."""
+    from xlamem.targets import get
+    from xlamem.units import format_size, slack_of
+
+    device = get(target)
+    if report.backend in ("tpu", "gpu") and device.kind != report.backend:
+        told, named = report.backend.upper(), device.kind.upper()
+        raise InputError(
+            f"{report.source.name}: what it tells is of a {told}, and {device.name} is a {named}"
+        )
+    notes = report.notes
+    capacity = report.space.capacity if report.space is not None and report.space.name == "hbm" else None
+    known = (device.allowed, *device.capacities)
+    if capacity and not any(
+        abs(int(capacity) - int(k)) <= 2 * (slack_of(capacity) + slack_of(k)) for k in known
+    ):
+        allowed = format_size(device.allowed)
+        notes += (
+            f"{device.name} was given, which allows {allowed}; the input says {format_size(capacity)}.",
+        )
+    report = replace(report, target=Target(device.name, inferred=False), notes=notes)
+    if report.provenance in ("compiled", "estimated") and capacity is None and report.backend != "cpu":
+        from xlamem.readers.capacity import with_capacity
+
+        return with_capacity(report, device.allowed)
+    return report

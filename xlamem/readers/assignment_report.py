@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xlamem.analysis import ownership
-from xlamem.analysis.timeline import is_heap, timeline, with_peak, with_totals
-from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, memory_word, space_name
+from xlamem.analysis.timeline import data_of, is_heap, timeline, with_peak, with_totals
+from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, space_name
+from xlamem.readers.capacity import fits_in, needs
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
 from xlamem.readers.hlo_module import CONTROL_FLOW, HloModule, Instruction
@@ -58,8 +59,8 @@ def report(
         spaces.append(with_totals(_totals(name, allocations, capacity), allocations, found))
     main = spaces[0] if spaces else Space(builder.device, used=0, total=0)
     fits = facts.fits
-    if fits is None and main.capacity is not None:
-        fits = main.over is None
+    if fits is None:
+        fits = fits_in(main, "compiled")
     notes = [*facts.notes, *assignment.notes]
     for part in (module, live):
         notes += part.notes if part is not None else ()
@@ -106,6 +107,8 @@ class _Builder:
         self.backend = backend
         self.module = module
         self.live = live
+        self.ranges = {} if live is None else live.ranges
+        self.instructions = {} if module is None else module.instructions
         self.flow = None if module is None else Flow(module)
         self.layout_copies = {} if self.flow is None else layout_copies(self.flow)
         sequence = live.sequence if live is not None else ()
@@ -113,7 +116,8 @@ class _Builder:
         self.backward = ownership.backward_steps(name for _, name in self.steps)
         # A buffer that a loop works on is several values in a row; its time is theirs together.
         self.spans = {} if live is None else dict(live.ranges)
-        if module is not None and live is not None and any(i.opcode in CONTROL_FLOW for i in module.sequence):
+        loops = module is not None and any(i.opcode in CONTROL_FLOW for i in module.sequence)
+        if module is not None and live is not None and self.backward and loops:
             storage = Storage(module)
             together = storage.spans(live.ranges)
             self.spans = {
@@ -125,7 +129,7 @@ class _Builder:
         self.bytes_without_range = 0
 
     def _instruction(self, name: str) -> Instruction | None:
-        return None if self.module is None else self.module.instructions.get(name)
+        return self.instructions.get(name)
 
     def _step_name(self, name: str) -> str | None:
         instruction = self._instruction(name)
@@ -137,69 +141,74 @@ class _Builder:
 
     def _allocation(self, a: AssignedAllocation) -> Allocation:
         kind = a.kind
-        buffers = tuple(self._buffer(v, a, kind) for v in a.values)
+        buffers = tuple([self._buffer(v, kind) for v in a.values])
         main = _main(a, buffers)
         heap = kind == "temp" and len(a.values) != 1
-        shown = Allocation(
-            space=space_name(a.color, self.backend),
+        space = space_name(a.color, self.backend)
+        label = None if a.parameter is None else f"parameter {a.parameter}"
+        if heap or main is None:
+            return Allocation(
+                space=space,
+                kind=kind,
+                bytes=a.bytes,
+                label=f"heap of {len(buffers)} values" if buffers else "scratch",
+                buffers=buffers,
+                provenance="compiled",
+                line=a.line,
+            )
+        return Allocation(
+            space=space,
             kind=kind,
             bytes=a.bytes,
-            unpadded_bytes=None if main is None else _unpadded(a, main),
-            name=None if main is None else main.name,
-            label=None if a.parameter is None else f"parameter {a.parameter}",
-            buffers=buffers,
-            provenance="compiled",
-            line=a.line,
-        )
-        if heap or main is None:
-            return replace(
-                shown,
-                name=None,
-                unpadded_bytes=None,
-                label=f"heap of {len(buffers)} values" if buffers else "scratch",
-            )
-        return replace(
-            shown,
+            unpadded_bytes=_unpadded(a, main),
             shape=main.shape,
+            name=main.name,
             opcode=main.opcode,
             op_name=main.op_name,
+            label=label,
             source_file=main.source_file,
             source_line=main.source_line,
             owner=_owner(kind, main),
             live=main.live,
+            buffers=buffers,
+            provenance="compiled",
+            line=a.line,
         )
 
-    def _buffer(self, value: Value, a: AssignedAllocation, kind: str) -> Buffer:
-        place = value.name, value.shape_index
-        instruction = self._instruction(value.name)
-        named = None if self.flow is None else self.flow.op_name(place)
-        live = None if self.live is None else self.live.ranges.get(place)
+    def _buffer(self, value: Value, kind: str) -> Buffer:
+        name, index, size, offset, shape, _ = value
+        place = name, index
+        instruction = self.instructions.get(name)
+        named = instruction
+        if (instruction is None or instruction.op_name is None) and self.flow is not None:
+            named = self.flow.op_name(place)
+        live = self.ranges.get(place)
         self.values += 1
-        self.unknown += self.module is not None and instruction is None
-        if self.live is not None and live is None and kind == "temp":
-            self.without_range += 1
-            self.bytes_without_range += value.bytes
+        self.unknown += instruction is None
         op_name = None if named is None else named.op_name
         source = instruction if instruction is not None and instruction.source_file is not None else named
         owner = None
-        if kind == "temp" and value.shape is not None and value.shape.is_tuple:
-            owner = "workspace"  # a table of pointers
-        elif kind == "temp":
-            owner = ownership.temp_owner(
-                value.name, op_name, self.spans.get(place), self.backward, value.name in self.layout_copies
-            )
+        if kind == "temp":
+            if live is None:
+                self.without_range += 1
+                self.bytes_without_range += size
+            if shape is not None and shape.is_tuple:
+                owner = "workspace"  # a table of pointers
+            else:
+                span = self.spans.get(place)
+                owner = ownership.temp_owner(name, op_name, span, self.backward, name in self.layout_copies)
         return Buffer(
-            name=value.name,
-            bytes=value.bytes,
-            offset=value.offset,
-            shape=value.shape,
-            index=value.shape_index,
-            opcode=None if instruction is None else instruction.opcode,
-            op_name=op_name,
-            source_file=None if source is None else source.source_file,
-            source_line=None if source is None else source.source_line,
-            owner=owner,
-            live=live,
+            name,
+            size,
+            offset,
+            shape,
+            index,
+            None if instruction is None else instruction.opcode,
+            op_name,
+            None if source is None else source.source_file,
+            None if source is None else source.source_line,
+            owner,
+            live,
         )
 
     def located(self, found: Timeline) -> Timeline:
@@ -241,7 +250,7 @@ class _Builder:
                 f"no live ranges for the heap in {', '.join(sorted(heaps))}: there is no timeline of it, "
                 "and how much of it is padding is not known"
             )
-        elif self.without_range:
+        elif self.without_range and self.live is not None:
             notes.append(
                 f"{self.without_range} temporary values ({format_size(self.bytes_without_range)}) have no "
                 "live range: the timeline leaves them out"
@@ -265,7 +274,7 @@ def _unpadded(a: AssignedAllocation, main: Buffer) -> int | None:
         return None
     if main.shape.is_tuple:
         return a.bytes
-    return min(a.bytes, main.shape.unpadded_bytes)
+    return min(a.bytes, data_of(main.shape))
 
 
 def _owner(kind: str, main: Buffer) -> str:
@@ -304,10 +313,5 @@ def _totals(name: str, allocations: Sequence[Allocation], capacity: int | None) 
 
 
 def _message(facts: Facts, main: Space, fits: bool | None) -> str:
-    program = facts.program or "The program"
-    needs = f"{program} needs {format_size(main.total or 0)} of {memory_word(main.name)}"
-    if main.capacity is not None:
-        needs += f"; {format_size(main.capacity)} can be used"
-    if fits is False and not main.over:
-        needs += "; the compiler found that it does not fit"
-    return needs
+    text = needs(facts.program, main, "compiled")
+    return f"{text}; the compiler found that it does not fit" if fits is False and not main.over else text

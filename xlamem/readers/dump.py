@@ -23,7 +23,7 @@ from xlamem.readers import (
 )
 from xlamem.readers.assigned import Assignment, LiveRanges
 from xlamem.readers.assignment_report import Facts
-from xlamem.readers.dump_files import Dumped, chosen, named, scan
+from xlamem.readers.dump_files import Dumped, chosen, named, peak_lists, scan
 from xlamem.readers.dump_target import device_of, target_of
 from xlamem.readers.hlo_module import HloModule
 from xlamem.report import MemoryReport, Source
@@ -49,6 +49,7 @@ def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]
             "and HLO text (to write one: XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text')"
         )
     builds = {d.build for d in dumps}
+    lists = peak_lists(folder)
     read = []
     for dumped in chosen(dumps, module, folder):
         report = _Dump(dumped).report()
@@ -56,6 +57,13 @@ def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]
             if len(builds) > 1:
                 build = dumped.build or "one without a number"
                 note = f"the folder holds dumps of {len(builds)} builds of the compiler; this is {build}"
+                report = replace(report, notes=(*report.notes, note))
+            if lists and dumped.backend == "tpu":
+                note = (
+                    f"{lists[0]}{f' and {len(lists) - 1} more like it' if len(lists) > 1 else ''} in the folder: "
+                    "libtpu's lists of the largest temporaries, which do not say of which program they are; the "
+                    "table here has all of them"
+                )
                 report = replace(report, notes=(*report.notes, note))
             read.append((dumped, report))
     if not read:
@@ -153,6 +161,11 @@ class _Dump:
 
     def report(self) -> MemoryReport | None:
         """The best report that the files give; None if they give none."""
+        if "list" in self.dumped.files:
+            self.notes.append(
+                f"{self.dumped.files['list'].name} in the folder: the compiler's own list of the largest "
+                "temporaries, which the table here has too"
+            )
         assignment, live = self._assignment()
         module = self._module()
         usage = self._usage()

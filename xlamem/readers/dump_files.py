@@ -13,7 +13,8 @@ from xlamem.report import Backend
 _FILE = re.compile(
     r"(?:\d{10,}\.)?(module_\d+\.(.+?))(\.cl_\d+)?\."
     r"((?:sm_[\da-z.]+_)?gpu_|cpu_)?"
-    r"(after_optimizations|before_optimizations|oom_intermediate_module|target_arguments|gpu_target_config)(.*)"
+    r"(after_optimizations|before_optimizations|oom_intermediate_module|oom_top_memory_consuming_instructions"
+    r"|target_arguments|gpu_target_config)(.*)"
 )
 _FOLDER = re.compile(r"(?:\d{10,}\.)?(module_\d+\.(.+?))(\.cl_\d+)?")
 
@@ -32,13 +33,16 @@ _ROLES = {
     ("oom_intermediate_module", ".hlo.pb"): "oom",
     ("before_optimizations", ".txt"): "early text",
     ("before_optimizations", ".hlo.pb"): "early proto",
+    # libtpu of 2024: its own list of the largest temporaries, in the form of its logs.
+    ("oom_top_memory_consuming_instructions", ""): "list",
     ("target_arguments", ".txt"): "target",
     ("gpu_target_config", ".pbtxt"): "gpu target",
 }
 
 
 _EARLY = frozenset({"early text", "early proto"})
-_ABOUT = frozenset({"target", "gpu target", "topology"})
+_ABOUT = frozenset({"target", "gpu target", "topology", "list"})
+_PEAK_LIST = re.compile(r"\d+\.peak_memory_tensors\.txt")
 
 
 @dataclass(slots=True)
@@ -98,6 +102,11 @@ def scan(folder: Path) -> list[Dumped]:
             if key in found:
                 found[key].files["topology"] = folder / name / "topology.pb"
     return [dumped for dumped in _joined(list(found.values())) if dumped.has_memory]
+
+
+def peak_lists(folder: Path) -> list[str]:
+    """The names of libtpu's lists of the temporaries at a peak, which do not say of which program they are."""
+    return sorted(name for name in os.listdir(folder) if _PEAK_LIST.fullmatch(name))
 
 
 def _joined(dumps: list[Dumped]) -> list[Dumped]:

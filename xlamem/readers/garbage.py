@@ -20,4 +20,8 @@ def paused() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                # What was made counts as old: otherwise all of it is searched at once, right now.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

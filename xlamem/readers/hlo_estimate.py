@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from xlamem.analysis import ownership
-from xlamem.readers.assigned import memory_word, space_name
+from xlamem.readers.assigned import space_name
 from xlamem.readers.assignment_report import Facts
+from xlamem.readers.capacity import fits_in, needs
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
 from xlamem.readers.hlo_module import HloModule, Instruction
 from xlamem.readers.storage import Place, Storage, leaves
 from xlamem.report import Allocation, Backend, LayoutCopy, MemoryReport, Space, Timeline
 from xlamem.shape import Shape
-from xlamem.units import format_size
 
 _VIEWS = frozenset(
     {"tuple", "get-tuple-element", "bitcast", "while", "call", "conditional", "optimization-barrier",
@@ -65,18 +65,17 @@ def report(module: HloModule, facts: Facts) -> MemoryReport:
             "the module is not scheduled: the order is as printed, and the compiler has not fused it yet"
         )
     main = spaces[0] if spaces else Space(device, used=0, total=0)
-    named = facts.program or module.name or "The module"
+    program = facts.program or module.name or None
     lives = {a.name: a for a in allocations}
     return MemoryReport(
         kind="success",
         severity="info",
         source=facts.source,
-        message=f"{named} needs at most about {format_size(main.total or 0)} of {memory_word(main.name)} "
-        "(estimated from its HLO)",
+        message=needs(program, main, "estimated"),
         backend=facts.backend,
         target=facts.target,
-        program=facts.program or module.name or None,
-        fits=None,
+        program=program,
+        fits=fits_in(main, "estimated"),
         provenance="estimated",
         spaces=tuple(spaces) or (main,),
         allocations=tuple(allocations),

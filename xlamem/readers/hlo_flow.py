@@ -6,6 +6,7 @@ knows is the instruction at the far end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from xlamem.readers.hlo_module import Computation, HloModule, Instruction
@@ -34,6 +35,7 @@ class Flow:
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
+        self._names: dict[Place, Instruction | None] = {}
 
     @cached_property
     def callers(self) -> dict[str, Instruction]:
@@ -103,23 +105,28 @@ class Flow:
 
         A buffer that is only made room for is named by what fills it (a loop's body). None: nobody names it.
         """
-        direct = self.module.instructions.get(place[0])
-        if direct is not None and direct.op_name is not None:
-            return direct
-        seen: set[Place] = set()
+        names = self._names
+        seen: dict[Place, None] = {}
         at: Place | None = place
         last = place
+        found: Instruction | None = None
         while at is not None and at not in seen and len(seen) < _STEPS:
-            seen.add(at)
+            if at in names:
+                found = names[at]
+                break
+            seen[at] = None
             last = at
             instruction = self.module.instructions.get(at[0])
-            if instruction is None:
-                return None
-            named = self._named(instruction)
-            if named is not None:
-                return named
+            found = None if instruction is None else self._named(instruction)
+            if instruction is None or found is not None:
+                break
             at = self.back(at)
-        return self._filler(last, seen)
+        else:
+            found = self._filler(last, seen)
+        # The name of one is that of all on the way to it.
+        for passed in seen:
+            names[passed] = found
+        return found
 
     def _named(self, instruction: Instruction) -> Instruction | None:
         if instruction.op_name is not None:
@@ -132,8 +139,9 @@ class Flow:
                 return named[-1] if named else None
         return None
 
-    def _filler(self, place: Place, seen: set[Place]) -> Instruction | None:
+    def _filler(self, place: Place, passed: Iterable[Place]) -> Instruction | None:
         """Who writes a buffer that nobody made: an allocation that is handed to a loop."""
+        seen = set(passed)
         name, index = place
         for user in self.users.get(name, ())[:20]:
             if user.opcode != "tuple" or index:

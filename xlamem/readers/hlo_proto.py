@@ -6,6 +6,7 @@ Only the fields of :mod:`xlamem.readers.hlo_schema` are decoded.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -14,6 +15,7 @@ from xlamem.readers import hlo_schema
 from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value
 from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction
 from xlamem.readers.hlo_proto_shapes import sized_at
+from xlamem.shape import Shape
 
 _FREE = 1  # the kind of an event; the others are allocations
 
@@ -72,7 +74,7 @@ def read_assignment(data: bytes) -> Assignment | None:
     from google.protobuf.message import DecodeError
 
     proto = _try(DecodeError, "BufferAssignment", data)
-    return None if proto is None or not proto.buffer_allocations else _assignment(proto, {})
+    return None if proto is None or not proto.buffer_allocations else _assignment(proto, _places(proto, None))
 
 
 def _parsed(name: str, data: bytes) -> Any:
@@ -111,9 +113,9 @@ def _contents(proto: Any) -> ProtoContents:
         module = reader.module
     if not proto.HasField("buffer_assignment"):
         return ProtoContents(module)
-    by_id = {} if reader is None else reader.by_id
-    assignment = _assignment(proto.buffer_assignment, by_id)
-    live = None if module is None else _traces(proto.buffer_assignment, module, by_id)
+    places = _places(proto.buffer_assignment, None if reader is None else reader.instruction)
+    assignment = _assignment(proto.buffer_assignment, places)
+    live = None if module is None else _traces(proto.buffer_assignment, module, places)
     return ProtoContents(module, assignment, live)
 
 
@@ -126,34 +128,62 @@ class _ModuleReader:
         self.order = {s.key: s.value for s in proto.schedule.sequences}
         module.scheduled = bool(self.order)
         module.aliased_parameters = frozenset(e.parameter_number for e in proto.input_output_alias.entries)
-        computations = list(proto.computations)
-        self.computation_names = {c.id: c.name for c in computations}
-        #: The instructions of each computation as decoded: one walk over all of them, the longest step here.
-        inside = {c.name: list(c.instructions) for c in computations}
-        for instructions in inside.values():
-            for i in instructions:
-                if i.opcode == "fusion":
-                    module.fused.update(self._called(i))
-        #: The same by id, which is unique in a module; only those that can have a buffer.
+        computations = {c.id: c for c in proto.computations}
+        self.computation_names = {n: c.name for n, c in computations.items()}
+        self.inside = inside = {n: c.instructions for n, c in computations.items()}
+        entry = next(
+            (
+                n
+                for n, c in computations.items()
+                if c.name == proto.entry_computation_name or n == proto.entry_computation_id
+            ),
+            None,
+        )
+        module.entry = None if entry is None else self.computation_names[entry]
+        #: The instructions as decoded, by id, which is unique in a module; only those that can have a buffer.
         self.by_id: dict[int, Any] = {}
-        for c in computations:
-            instructions = inside[c.name]
-            if c.name not in module.fused:
-                self.by_id.update([(i.id, i) for i in instructions])
+        fused: set[int] = set()
+        self.unseen: set[int] = set(computations)
+        # Two thirds of a module are insides of fusions, which are not looked into: what runs is walked instead.
+        waiting = [*computations] if entry is None else [entry]
+        while waiting:
+            n = waiting.pop()
+            if n not in self.unseen or n in fused:
+                continue
+            self._look_into(n)
+            for i in inside[n]:
+                (fused.update if i.opcode == "fusion" else waiting.extend)(i.called_computation_ids)
+        for n, c in computations.items():
+            instructions = inside[n]
             load = partial(self._instructions, c, instructions)
             computation = Computation(c.name, load, partial(_opcodes, instructions))
             root = _root(c, instructions)
             if root is not None:
                 computation.root, computation.root_opcode = root.name, root.opcode
             module.computations[c.name] = computation
-            if c.name == proto.entry_computation_name or c.id == proto.entry_computation_id:
-                module.entry = c.name
+        module.fused.update(self.computation_names[n] for n in self.unseen)
+
+    def instruction(self, n: int) -> Any | None:
+        """The instruction that has the id ``n``, which has a buffer: it is then no inside of a fusion."""
+        found = self.by_id.get(n)
+        if found is None and self.unseen:
+            # What a reduction inside a fusion applies has buffers too. An id's upper half is its computation's.
+            for computation in [n >> 32] if n >> 32 in self.unseen else [*self.unseen]:
+                self._look_into(computation)
+                self.module.fused.discard(self.computation_names[computation])
+            found = self.by_id.get(n)
+        return found
+
+    def _look_into(self, computation: int) -> None:
+        self.unseen.remove(computation)
+        found = self.inside[computation] = list(self.inside[computation])
+        self.by_id.update([(i.id, i) for i in found])
 
     def _called(self, i: Any) -> tuple[str, ...]:
         names = self.computation_names
         return tuple([names[n] for n in i.called_computation_ids if n in names])
 
-    def _instructions(self, c: Any, instructions: list[Any]) -> list[Instruction]:
+    def _instructions(self, c: Any, instructions: Sequence[Any]) -> list[Instruction]:
         name, base = c.name, c.id << 32
         place, known = self.frames.place, self.frames.known
         made: dict[int, Instruction] = {}
@@ -196,7 +226,7 @@ class _ModuleReader:
         return list(made.values())
 
 
-def _root(c: Any, instructions: list[Any]) -> Any | None:
+def _root(c: Any, instructions: Sequence[Any]) -> Any | None:
     """The root of a computation. It comes last, since operands come first; damage aside."""
     wanted = c.root_id, c.id << 32 | c.root_id
     if instructions and instructions[-1].id in wanted:
@@ -204,7 +234,7 @@ def _root(c: Any, instructions: list[Any]) -> Any | None:
     return next((i for i in instructions if i.id in wanted), None)
 
 
-def _opcodes(instructions: list[Any]) -> set[str]:
+def _opcodes(instructions: Sequence[Any]) -> set[str]:
     return {i.opcode for i in instructions}
 
 
@@ -241,22 +271,36 @@ class _Frames:
         return op_name, self.files[file - 1] if 0 < file <= len(self.files) else None, line or None
 
 
-def _assignment(proto: Any, by_id: dict[int, Any]) -> Assignment:
-    buffers = {b.id: b.defined_at for b in proto.logical_buffers}
+#: A logical buffer: whose result it is, which part of it, and that part's shape.
+_Place = tuple[str, tuple[int, ...], Shape | None]
+
+
+def _places(proto: Any, instruction: Callable[[int], Any | None] | None) -> dict[int, _Place]:
+    """The logical buffers of a buffer assignment, by their ids."""
+    found: dict[int, _Place] = {}
+    for buffer in proto.logical_buffers:
+        location = buffer.defined_at
+        index = _index(location.shape_index)
+        made = None if instruction is None else instruction(location.instruction_id)
+        if made is None:
+            found[buffer.id] = location.instruction_name, index, None
+        else:
+            found[buffer.id] = made.name, index, sized_at(made.shape, index)[0]
+    return found
+
+
+def _assignment(proto: Any, places: dict[int, _Place]) -> Assignment:
     missing = 0
     allocations = []
     new = tuple.__new__
     for a in proto.buffer_allocations:
         values = []
         for assigned in a.assigned:
-            location = buffers.get(assigned.logical_buffer_id)
-            if location is None:
+            place = places.get(assigned.logical_buffer_id)
+            if place is None:
                 missing += 1
                 continue
-            found = by_id.get(location.instruction_id)
-            index = _index(location.shape_index)
-            name = found.name if found is not None else location.instruction_name
-            shape = None if found is None else sized_at(found.shape, index)[0]
+            name, index, shape = place
             values.append(new(Value, (name, index, assigned.size, assigned.offset, shape, False)))
         parameter = a.is_entry_computation_parameter
         allocations.append(
@@ -286,7 +330,7 @@ def _index(packed: bytes) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _traces(proto: Any, module: HloModule, by_id: dict[int, Any]) -> LiveRanges:
+def _traces(proto: Any, module: HloModule, places: dict[int, _Place]) -> LiveRanges:
     """Live ranges from the heap simulator's own record of what it allocated and freed, in program order.
 
     A value starts where its instruction stands. Frees are recorded after the allocations of the same
@@ -299,7 +343,6 @@ def _traces(proto: Any, module: HloModule, by_id: dict[int, Any]) -> LiveRanges:
         positions[instruction.name] = at
         for operand in instruction.operands:
             uses.setdefault(operand, []).append(at)
-    buffers = {b.id: b.defined_at for b in proto.logical_buffers}
     ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
     for trace in proto.heap_simulator_traces:
         start: dict[int, tuple[str, tuple[int, ...], int]] = {}
@@ -311,16 +354,15 @@ def _traces(proto: Any, module: HloModule, by_id: dict[int, Any]) -> LiveRanges:
                 if buffer in start:
                     pending.append(start[buffer])
                 continue
-            location = buffers.get(buffer)
-            if location is None:
+            place = places.get(buffer)
+            if place is None:
                 continue
-            found = by_id.get(location.instruction_id)
-            name = found.name if found is not None else event.instruction_name
+            name = place[0] or event.instruction_name
             at = positions.get(name, now)
             if at > now:
                 _end(pending, uses, now, at - 1, ranges)
                 now = at
-            start[buffer] = name, _index(location.shape_index), at
+            start[buffer] = name, place[1], at
         _end(pending, uses, now, len(module.sequence), ranges)
     return LiveRanges(tuple([i.name for i in module.sequence]), ranges, exact=False)
 

@@ -11,7 +11,7 @@ from typing import IO, cast
 
 from xlamem.errors import NotReadableError
 from xlamem.readers.compressed import Damage, decompress
-from xlamem.readers.scan import windows
+from xlamem.readers.scan import RELEVANT, windows
 
 #: Called while reading with the bytes of the file read so far and its size, 0 where that is not known.
 Progress = Callable[[int, int], None]
@@ -78,7 +78,7 @@ class Input:
             self._progress(self._raw.tell() if self._size else read, self._size)
 
 
-Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Input
+Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Input
 
 
 def _buffered(raw: IO[bytes]) -> io.BufferedReader:
@@ -99,14 +99,18 @@ def open_input(source: Source, progress: Progress | None = None) -> Input:
     """
     if isinstance(source, Input):
         return source
+    if isinstance(source, bytes | bytearray):
+        return Input.of_bytes("<text>", bytes(source))
     if not isinstance(source, str | os.PathLike):
+        if not hasattr(source, "read"):
+            raise NotReadableError(f"neither a path, an open file nor text: {type(source).__name__}")
         content = source.read()
         name = getattr(source, "name", None)
         data = content.encode(errors="replace") if isinstance(content, str) else content
         return Input.of_bytes(name if isinstance(name, str) else "<file>", data)
     if source == "-":
         return Input("-", sys.stdin.buffer)
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, str) and is_text(source):
         return Input.of_bytes("<text>", source.encode(errors="replace"))
     path = os.fspath(source)
     try:
@@ -119,6 +123,13 @@ def open_input(source: Source, progress: Progress | None = None) -> Input:
         reason = getattr(error, "strerror", None) or str(error)
         raise NotReadableError(f"{path}: cannot be read: {reason}") from None
     return Input(path, raw, progress)
+
+
+def is_text(source: str) -> bool:
+    """Whether ``source`` is text rather than a path: it has a line end, or it is the one line of a failure."""
+    if "\n" in source:
+        return True
+    return RELEVANT.search(source.encode(errors="replace")) is not None and not os.path.exists(source)
 
 
 def _similar(path: str) -> str:

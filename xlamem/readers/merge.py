@@ -8,6 +8,7 @@ failure.
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import islice
 
 from xlamem.report import Allocation, MemoryReport, Space
 from xlamem.units import slack_of
@@ -32,27 +33,43 @@ _FIGURES = (
     "outputs",
 )
 
+#: How many different reports back the same failure is looked for in other words or with other figures. One told in
+#: the same words is found however long ago it was.
+_BACK = 50
+
 
 def merge(reports: list[MemoryReport]) -> list[MemoryReport]:
     """``reports``, in the order of the text, without repetitions; the last error first, then by severity.
 
     One that comes again counts as told where it was told last.
     """
-    kept: list[MemoryReport] = []
-    for report in reports:
-        for at in range(len(kept) - 1, -1, -1):
-            united = _united(kept[at], report)
+    found: dict[int, MemoryReport] = {}
+    exact: dict[object, int] = {}
+    for number, report in enumerate(reports):
+        key = _key(report)
+        candidates = list(islice(reversed(found), _BACK))
+        same = exact.get(key)
+        if same in found and same not in candidates:
+            candidates.append(same)
+        for other in candidates:
+            united = _united(found[other], report)
             if united is not None:
-                del kept[at]
+                del found[other]
                 report = united
                 break
-        kept.append(report)
-    kept = _with_warnings(kept)
+        found[number] = report
+        exact[key] = number
+    kept = _with_warnings(list(found.values()))
     kept.sort(key=lambda report: _RANK[report.severity])
     errors = sum(report.severity == "error" for report in kept)
     if errors > 1:
         kept.insert(0, kept.pop(errors - 1))
     return kept
+
+
+def _key(report: MemoryReport) -> object:
+    """What a message told again has in common with its first telling."""
+    return (report.source.format, report.kind, report.message, report.spaces, len(report.allocations))
 
 
 def _united(earlier: MemoryReport, later: MemoryReport) -> MemoryReport | None:
@@ -168,8 +185,13 @@ def _filled(richer: MemoryReport, other: MemoryReport) -> MemoryReport:
 def _fill(mine: Space, other: Space | None) -> Space:
     if other is None:
         return mine
-    missing = {f.name: getattr(other, f.name) for f in fields(mine) if getattr(mine, f.name) is None}
-    return replace(mine, **missing)
+    better = {}
+    for field in fields(mine):
+        known, theirs = getattr(mine, field.name), getattr(other, field.name)
+        exact = known is not None and theirs is not None and slack_of(theirs) < slack_of(known)
+        if known is None or (exact and abs(int(known) - int(theirs)) <= 2 * slack_of(known)):
+            better[field.name] = theirs
+    return replace(mine, **better)
 
 
 def _joined(base: MemoryReport, earlier: MemoryReport, later: MemoryReport, times: int) -> MemoryReport:

@@ -85,7 +85,7 @@ def _report(told: _Pass, lines: Lines, name: str) -> MemoryReport:
     else:
         before = None
     if told.limit is not None:
-        figures["capacity"] = size_from(told.limit.head[1], told.limit.head[2])
+        figures["goal"] = size_from(told.limit.head[1], told.limit.head[2])
         figures["arguments"] = told.limit.size(_ARGUMENTS)
         figures["aliased"] = told.limit.size(_ALIASED)
         figures["overlays"] = told.limit.size(_OVERLAYS)
@@ -98,7 +98,7 @@ def _report(told: _Pass, lines: Lines, name: str) -> MemoryReport:
         goal = _exact(told.warning.head) if told.warning.head[1] else None
         reached = _exact(told.warning.find(_REDUCED))
         before = _exact(told.warning.find(_FROM)) or before
-        figures["capacity"] = goal if goal is not None else figures.get("capacity")
+        figures["goal"] = goal if goal is not None else figures.get("goal")
         figures["used"] = reached if reached is not None else figures.get("used")
     if before is not None:
         notes.insert(0, f"Before rematerialization: {format_size(before)}.")

@@ -37,7 +37,8 @@ _NEEDLES = (
     b"allocation_size_words",
     b"temp_size_in_bytes",
 )
-_RELEVANT = re.compile(
+#: What makes a line worth a look.
+RELEVANT = re.compile(
     rb"out[ _]of[ _]memory|resource.?exhausted|memory (?:space|usage report|use below|size)|exceed|allocat"
     rb"|not possible|device memory|XLA::TPU|OOM|vmem|incompatible size|size_in_bytes",
     re.IGNORECASE,
@@ -137,7 +138,7 @@ def _hits(chunk: bytes) -> list[int]:
             start = chunk.rfind(b"\n", 0, at) + 1
             stop = chunk.find(b"\n", at)
             stop = len(chunk) if stop < 0 else stop
-            if _RELEVANT.search(chunk, max(start, at - _STRIDE), min(stop, at + _STRIDE)):
+            if RELEVANT.search(chunk, max(start, at - _STRIDE), min(stop, at + _STRIDE)):
                 hits.append(at)
                 stop = max(stop, at + _STRIDE)
             at = chunk.find(needle, stop)

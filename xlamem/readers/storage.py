@@ -15,6 +15,12 @@ Place = tuple[str, tuple[int, ...]]
 
 _VIEWS = frozenset({"bitcast", "optimization-barrier", "domain", "async-update", "while"})
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
+_IN_PLACE_ROOTS = frozenset({"tuple", "bitcast"}) | _IN_PLACE
+_SHARING = (
+    _VIEWS
+    | _IN_PLACE
+    | {"tuple", "get-tuple-element", "copy-start", "copy-done", "async-start", "async-done", "call", "conditional"}
+)
 
 
 class Storage:
@@ -24,7 +30,8 @@ class Storage:
         self.module = module
         self._parent: dict[Place, Place] = {}
         for instruction in module.sequence:
-            self._join(instruction)
+            if self._shares(instruction):
+                self._join(instruction)
 
     def find(self, place: Place) -> Place:
         """The place that stands for the group of ``place``."""
@@ -49,6 +56,13 @@ class Storage:
         first, second = self.find(one), self.find(other)
         if first != second:
             self._parent[second] = first
+
+    def _shares(self, i: Instruction) -> bool:
+        """Whether the result of ``i`` can be one with something else: most instructions make a buffer."""
+        if i.opcode != "fusion":
+            return i.opcode in _SHARING
+        inside = self.module.computations.get(i.called[0]) if i.called else None
+        return inside is not None and inside.root_opcode in _IN_PLACE_ROOTS
 
     def _join(self, i: Instruction) -> None:
         for source, prefix, target, at in self._same(i):
@@ -121,8 +135,6 @@ class Storage:
     def _fused_in_place(self, i: Instruction) -> Iterator[tuple[str, tuple[int, ...], str, tuple[int, ...]]]:
         """A fusion that ends in an update of one of its operands writes into that operand."""
         inside = self.module.computations[i.called[0]]
-        if inside.root_opcode not in ("tuple", "bitcast", *_IN_PLACE):
-            return
         if not inside.opcodes & _IN_PLACE:
             return
         by_name = {x.name: x for x in inside.instructions}

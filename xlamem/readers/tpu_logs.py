@@ -85,7 +85,10 @@ def complete(report: MemoryReport, written: float) -> MemoryReport:
             continue
         for other in logged:
             if other.allocations and _same_failure(report, main, other):
-                note = f"The allocations come from {path}, which libtpu wrote at the same time."
+                note = (
+                    f"The allocations come from {path}, which libtpu wrote within 15 minutes of this and which has "
+                    "the same figures."
+                )
                 return replace(
                     report,
                     allocations=other.allocations,

@@ -51,7 +51,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_HEAD_FIGURES = re.compile(rf"Used\s+{_S}\s+of\s+{_S}(?:\s+\w+)?\.?|Exceeded\s+\w+\s+capacity\s+by\s+{_S}\.?")
+_HEAD_FIGURES = re.compile(
+    rf"Used\s+{_S}(?:\s+of\s+{_S}(?:\s+\w+)?\.?)?|Exceeded\s+\w+\s+capacity\s+by\s+{_S}\.?"
+)
 _ROW = re.compile(
     rf"(?<!\w)(reserved|program|arguments|global|scoped|HLO temp|overlays)\s+(?:{_S}|unknown size)"
 )
@@ -224,7 +226,9 @@ def _read_head(draft: _Draft, token: re.Match[str], span: str, lines: Lines) -> 
     sentence = span.split("\n\n", 1)[0]
     for match in _HEAD_FIGURES.finditer(sentence):
         if match[1]:
-            row["used"], row["capacity"] = size_from(match[1], match[2]), size_from(match[3], match[4])
+            row["used"] = size_from(match[1], match[2])
+            if match[3]:
+                row["capacity"] = size_from(match[3], match[4])
         else:
             row["over"] = size_from(match[5], match[6])
         used.append(match.span())
@@ -333,7 +337,8 @@ def _finish(draft: _Draft, lines: Lines, name: str, end: int) -> Iterator[Memory
             build(item, target.name if target else None) for item in draft.items if item.is_complete
         ),
         truncated=draft.item_open and end >= len(lines.text.rstrip()) and "type" not in draft.items[-1].seen,
-        suppressed=draft.suppressed,
+        # A program that was made all the same, and does not fit: the compiler went on.
+        suppressed=draft.suppressed or (failed and not draft.headed and not draft.items),
         notes=tuple(notes),
         unparsed=tuple(draft.unparsed),
     )

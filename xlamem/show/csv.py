@@ -19,6 +19,13 @@ def to_csv(explanations: Sequence[Explanation]) -> str:
     return table(COLUMNS, rows(explanation.report for explanation in explanations))
 
 
+def to_values_csv(explanations: Sequence[Explanation]) -> str:
+    """All values of all allocations, under :data:`xlamem.show.program.VALUE_COLUMNS`, alive at the peak or not."""
+    from xlamem.show.program import VALUE_COLUMNS, values
+
+    return table(VALUE_COLUMNS, values(explanations))
+
+
 #: One row a failure: what it is and where, then the figures of the memory space that it is about.
 FAILURE_COLUMNS = (
     "input",
@@ -50,7 +57,7 @@ def to_failures_csv(explanations: Sequence[Explanation]) -> str:
 def _failure(explanation: Explanation) -> dict[str, object]:
     report = explanation.report
     space = report.space
-    sizes = ("used", "capacity", "over", "requested", "free", "padding")
+    sizes = {"over": "excess"} | {name: name for name in ("used", "capacity", "requested", "free", "padding")}
     record: dict[str, object] = {
         "input": report.source.name,
         "line": report.source.line,
@@ -65,7 +72,7 @@ def _failure(explanation: Explanation) -> dict[str, object]:
         "headline": explanation.headline,
         "verdict": explanation.verdict,
     }
-    return record | {name: integer(getattr(space, name)) if space else None for name in sizes}
+    return record | {key: integer(getattr(space, name)) if space else None for key, name in sizes.items()}
 
 
 def table(columns: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:

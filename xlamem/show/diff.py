@@ -36,6 +36,8 @@ def to_json(found: Diff) -> str:
         "after": _side(found.after),
         "verdict_changed": found.verdict_changed,
         "complete": found.complete,
+        "budget": found.budget,
+        "over_budget": found.over_budget,
         "spaces": spaces,
         "changes": [_row(row) for row in found.rows],
     }
@@ -58,12 +60,20 @@ def lines(found: Diff, width: int, top: int) -> Iterator[Line]:
         yield from _aligned([list(_SHOWN), *sizes], width)
     if found.rows:
         yield []
-        yield from _aligned([[*_SHOWN, ""], *(_shown(row) for row in found.rows[:top])], width)
+        yield from _aligned([[*_SHOWN, "shape", "operator"], *map(_shown, found.rows[:top])], width)
+    elif found.complete and not any(size.change for size in found.sizes):
+        yield from wrap([("Nothing changed, in total or in any row.", "")], width)
     if len(found.rows) > top:
         yield [(f"{len(found.rows) - top} smaller changes are left out.", "")]
     if not found.complete:
         yield []
-        yield from wrap([("At least one report lists only its largest items: " + _PARTIAL, "")], width)
+        yield from wrap([(_incomplete(found), "")], width)
+
+
+def _incomplete(found: Diff) -> str:
+    if not found.before.allocations or not found.after.allocations:
+        return "One of the two lists nothing: what changed is only known in total."
+    return f"At least one report lists only its largest items: {_PARTIAL}"
 
 
 def to_markdown(found: Diff, top: int) -> str:
@@ -97,15 +107,29 @@ def _markdown(found: Diff, top: int) -> Iterator[str]:
         yield ""
         rows = [_shown(row) for row in found.rows[:top]]
         records = [
-            {"before": r[1], "after": r[2], "change": r[3], "what": f"{r[0]}: {escape.markdown(r[4])}"}
+            {
+                "before": r[1],
+                "after": r[2],
+                "change": r[3],
+                "what": f"{r[0]}: {escape.markdown('  '.join(filter(None, r[4:])))}",
+            }
             for r in rows
         ]
         yield from markdown.table(columns, records, frozenset(columns[:3]))
+    if not found.complete:
+        yield ""
+        yield _incomplete(found)
 
 
 def _changed(found: Diff) -> list[SizeChange]:
-    main = found.after.space.name if found.after.space is not None else None
-    return [s for s in found.sizes if s.change or (s.space == main and s.name in ("used", "capacity"))]
+    """The sizes to show: all that changed of the space that it is about, of others what is used in all."""
+    main = next((r.space.name for r in (found.after, found.before) if r.space is not None), None)
+    return [
+        s
+        for s in found.sizes
+        if (s.change and (s.space == main or s.name == "used"))
+        or (s.space == main and s.name in ("used", "capacity"))
+    ]
 
 
 def _headline(found: Diff) -> str:
@@ -122,18 +146,30 @@ def _headline(found: Diff) -> str:
         change += "; it fits now" if found.after.fits else "; it fitted before and no longer does"
     elif found.after.fits is False:
         change += "; it does not fit, before and after" if found.before.fits is False else "; it does not fit"
+    if found.budget is not None and found.over_budget is not None:
+        budget = format_size(found.budget)
+        if found.over_budget:
+            change += f"; over the budget of {budget} by {format_size(found.over_budget)}"
+        else:
+            change += f"; within the budget of {budget}"
     return change
 
 
 def _shown(row: RowChange) -> list[str]:
     a = row.row
-    shapes = [str(x.shape) for x in (row.old, row.new) if x is not None and x.shape is not None]
-    shape = " -> ".join(dict.fromkeys(shapes))
-    what = f"{a.op_name or a.label or a.name or a.kind}  {shape}"
     times = f"{row.count}x " if row.count > 1 else ""
     before = format_size(row.before) if row.old is not None else ""
     after = format_size(row.after) if row.new is not None else ""
-    return [row.what, before, after, signed(row.change), f"{times}{what}"]
+    name = a.op_name or a.name or a.label or a.kind
+    return [row.what, before, after, signed(row.change), f"{times}{_shapes(row)}", name]
+
+
+def _shapes(row: RowChange) -> str:
+    """The shape before and after; layouts only where nothing else differs."""
+    shapes = [x.shape for x in (row.old, row.new) if x is not None and x.shape is not None]
+    bare = list(dict.fromkeys(str(shape.without_layout()) for shape in shapes))
+    whole = list(dict.fromkeys(str(shape) for shape in shapes))
+    return " -> ".join(whole if len(bare) == 1 and len(whole) == 2 else bare)
 
 
 def _row(row: RowChange) -> dict[str, object]:
@@ -175,15 +211,20 @@ def _size(size: int | None) -> str:
 
 
 def _aligned(rows: list[list[str]], width: int) -> Iterator[Line]:
-    """Rows as columns: the first to the left, figures to the right, the last cut to what room is left."""
+    """Rows as columns: the first to the left, figures to the right, the shape, and the name in what room is left."""
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    room = max(width - sum(widths) - 8, 20)
+    room = max(width - sum(widths) - 8, 24)
+    shapes = min(max((len(row[4]) for row in rows if len(row) > 4), default=0), room * 3 // 5)
     for row in rows:
         figures = [row[i].rjust(widths[i]) for i in (1, 2, 3)]
-        rest = [escape.shorten(escape.visible(text), room) for text in row[4:]]
+        rest = ""
+        if len(row) > 4:
+            shape = escape.shorten(escape.visible(row[4]), shapes)
+            name = escape.shorten(escape.visible(row[5]), max(room - len(shape.ljust(shapes)) - 2, 8))
+            rest = f"{shape.ljust(shapes)}  {name}"
         style = "red" if row[3].startswith("+") else "green" if row[3].startswith("-") else ""
         yield [
             ("  ".join([row[0].ljust(widths[0]), *figures[:2]]) + "  ", ""),
             (figures[2], style),
-            ("  " + "".join(rest) if rest else "", ""),
+            (f"  {rest}" if rest else "", ""),
         ]

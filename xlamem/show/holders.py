@@ -27,13 +27,13 @@ def lines(report: MemoryReport, *, width: int, top: int, indent: int = 2) -> Ite
     shape is folded, and never cut.
     """
     shown = [report.allocations[i] for i in words.ranked(report)[:top]]
-    several_spaces = len({a.space for a in shown}) > 1
+    main = None if report.space is None else report.space.name
     figures = {name: [_figure(a, name) for a in shown] for name in _figures(shown, width)}
     columns = [Column("#", len(str(len(shown))) + 1, right=True)]
     for name, spans in figures.items():
         columns.append(Column(name, widest([name, *(text for text, _ in spans)]), right=True))
     room = max(width - indent - sum(column.width + _GAP for column in columns), 12)
-    facts = _fact_columns(shown, room, several_spaces)
+    facts = _fact_columns(shown, room, main)
     columns += facts or [Column(_STACKED_HEAD, room)]
 
     def rows() -> Iterator[list[Cell]]:
@@ -41,9 +41,9 @@ def lines(report: MemoryReport, *, width: int, top: int, indent: int = 2) -> Ite
             row: list[Cell] = [[[(f"#{number + 1}", "dim")]]]
             row += [[[spans[number]]] for spans in figures.values()]
             if facts:
-                row += [_fact(allocation, column, several_spaces) for column in facts]
+                row += [_fact(allocation, column, main) for column in facts]
             else:
-                row.append(_stacked(allocation, room, several_spaces))
+                row.append(_stacked(allocation, room, main))
             yield row
 
     return table(columns, rows(), indent=indent)
@@ -71,13 +71,13 @@ def _figure(allocation: Allocation, name: str) -> Span:
     return text, style
 
 
-def _fact_columns(allocations: list[Allocation], room: int, several_spaces: bool) -> list[Column]:
+def _fact_columns(allocations: list[Allocation], room: int, main: str | None) -> list[Column]:
     """The columns of words; empty where they do not fit beside each other."""
     widths = {
         "shape": min(widest(map(_shape, allocations)), _WIDEST_SHAPE),
         "operator": widest(map(_who, allocations)),
         "source": min(widest(map(_where, allocations)), _WIDEST_PLACE),
-        "type": widest(_kind(a, several_spaces) for a in allocations),
+        "type": widest(_kind(a, main) for a in allocations),
     }
     widths = {name: max(wide, len(name)) for name, wide in widths.items() if wide}
     taken = sum(wide + _GAP for name, wide in widths.items() if name != "operator")
@@ -87,18 +87,18 @@ def _fact_columns(allocations: list[Allocation], room: int, several_spaces: bool
     return [Column(name, min(rest, wide) if name == "operator" else wide) for name, wide in widths.items()]
 
 
-def _fact(allocation: Allocation, column: Column, several_spaces: bool) -> Cell:
+def _fact(allocation: Allocation, column: Column, main: str | None) -> Cell:
     if column.head == "shape":
         return [[(_shape(allocation), "cyan")], *_axes(allocation)]
     if column.head == "operator":
         return [[(escape.shorten(_who(allocation), column.width), "")]]
     if column.head == "source":
         return [[(escape.shorten_path(_where(allocation), column.width), "")]]
-    return [[(_kind(allocation, several_spaces), "dim")]]
+    return [[(_kind(allocation, main), "dim")]]
 
 
-def _stacked(allocation: Allocation, width: int, several_spaces: bool) -> Cell:
-    who, where, kind = _who(allocation), _where(allocation), _kind(allocation, several_spaces)
+def _stacked(allocation: Allocation, width: int, main: str | None) -> Cell:
+    who, where, kind = _who(allocation), _where(allocation), _kind(allocation, main)
     stack: Cell = [[(shape, "cyan")]] if (shape := _shape(allocation)) else []
     if who == kind:
         who = ""
@@ -132,6 +132,6 @@ def _where(allocation: Allocation) -> str:
     return escape.visible(words.place(allocation))
 
 
-def _kind(allocation: Allocation, several_spaces: bool) -> str:
+def _kind(allocation: Allocation, main: str | None) -> str:
     kind = escape.visible(allocation.kind)
-    return f"{kind} in {escape.visible(allocation.space)}" if several_spaces else kind
+    return kind if allocation.space == main else f"{kind} in {escape.visible(allocation.space)}"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xlamem.show import escape
+from xlamem.show import escape, program
 from xlamem.show.rows import allocation_row, integer
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _SIZES_OF_A_SPACE = (
     "program_reserved",
     "largest_free",
     "reservable",
+    "goal",
 )
 
 
@@ -105,6 +106,7 @@ def report_object(explanation: Explanation) -> dict[str, object]:
         "times": report.times,
         "notes": list(report.notes),
         "unparsed": [{"line": line.line, "text": line.text} for line in report.unparsed],
+        **program.facts(explanation),
     }
 
 
@@ -149,6 +151,7 @@ def _spaces(report: MemoryReport) -> dict[str, object]:
 
 def _space(space: Space) -> dict[str, object]:
     facts: dict[str, object] = {name: integer(getattr(space, name)) for name in _SIZES_OF_A_SPACE}
+    facts["over"] = integer(space.excess)
     facts["utilization"] = space.utilization
     facts["fragmentation_ratio"] = space.fragmentation_ratio
     return facts
@@ -161,4 +164,5 @@ def _fit(fit: Fit) -> dict[str, object]:
         "needed": int(fit.needed),
         "capacity": int(fit.capacity),
         "provenance": fit.provenance,
+        "least": fit.least,
     }

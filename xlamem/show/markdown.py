@@ -9,7 +9,7 @@ from xlamem.show import escape, totals, words
 from xlamem.show.rows import axis_texts
 
 if TYPE_CHECKING:
-    from xlamem.finding import Advice, Explanation
+    from xlamem.finding import Advice, Explanation, Peak
     from xlamem.report import Allocation, MemoryReport
 
 _COLUMNS = (
@@ -65,6 +65,8 @@ def _report(explanation: Explanation, top: int) -> Iterator[str]:
             ),
             frozenset({"size"}),
         )
+    if explanation.peak is not None:
+        yield from _at_the_peak(explanation, explanation.peak)
     if report.allocations:
         yield from ("", f"### Who holds it ({words.listed(report)})", "")
         yield from table(_COLUMNS, _allocations(report, top), _RIGHT)
@@ -75,6 +77,58 @@ def _report(explanation: Explanation, top: int) -> Iterator[str]:
         yield from ("", "### What to change", "")
         yield from _advice(explanation)
     yield from _small_print(explanation)
+
+
+def _at_the_peak(explanation: Explanation, found: Peak) -> Iterator[str]:
+    from xlamem.show import copies, owners, padded, peak
+
+    yield from ("", "### At the peak", "")
+    yield escape.markdown(
+        f"{peak.where(found)[0].upper()}{peak.where(found)[1:]}. {peak.whence(found)}".rstrip()
+    )
+    yield from (f"- {escape.markdown(sentence)}" for sentence in peak.sentences(found))
+    trees = (
+        ("owner", owners.by_owner(found, everything=False)),
+        ("source", owners.by_source(found, everything=False)),
+    )
+    for head, branches in trees:
+        columns = (head, "size", "share", "padding", "known")
+        yield ""
+        yield from table(
+            columns,
+            (
+                {
+                    head: "&nbsp;" * 4 * row.depth + escape.markdown(row.name),
+                    "size": words.size(row.bytes),
+                    "share": words.percent(row.bytes, found.live),
+                    "padding": words.size(row.padding),
+                    "known": row.remark,
+                }
+                for row in branches
+            ),
+            frozenset(columns[1:4]),
+        )
+    if padded.is_worth_it(found):
+        yield from ("", "Padding at the peak:", "")
+        yield from table(
+            ("cause", "padded", "values", "size"),
+            (
+                {
+                    "cause": padded.cause(axis),
+                    "padded": escape.markdown(axis.text),
+                    "values": str(axis.count),
+                    "size": words.size(axis.bytes),
+                }
+                for axis in padded.chosen(found, everything=False)
+            ),
+            frozenset({"values", "size"}),
+        )
+    if explanation.report.copies:
+        yield ""
+        yield f"Layout copies: {escape.markdown(copies.summary(explanation))}."
+        for copy in copies.chosen(explanation, everything=False):
+            sides = "; ".join(copies.sides(copy))
+            yield f"- {words.size(copy.bytes)} {escape.markdown(f'{copies.what(copy)}: {sides}')}"
 
 
 def _allocations(report: MemoryReport, top: int) -> Iterator[dict[str, str]]:

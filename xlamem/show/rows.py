@@ -84,18 +84,23 @@ def allocation_row(allocation: Allocation) -> dict[str, object]:
 def rows(reports: Iterable[MemoryReport]) -> Iterator[dict[str, object]]:
     """One flat row an allocation, over all ``reports``, with exactly :data:`COLUMNS` as keys."""
     for number, report in enumerate(reports, 1):
-        about: dict[str, object] = {
-            "report": number,
-            "report_kind": report.kind,
-            "input": report.source.name,
-            "program": report.program,
-            "target": None if report.target is None else report.target.name,
-        }
+        facts_of_report = about(number, report)
         for allocation in report.allocations:
-            facts = about | allocation_row(allocation)
+            facts = facts_of_report | allocation_row(allocation)
             facts["axis_padding"] = "; ".join(axis_texts(allocation.shape)) or None
             facts["live_start"], facts["live_end"] = allocation.live or (None, None)
             yield {column: facts[column] for column in COLUMNS}
+
+
+def about(number: int, report: MemoryReport) -> dict[str, object]:
+    """Which report a row belongs to, under :data:`REPORT_COLUMNS`."""
+    return {
+        "report": number,
+        "report_kind": report.kind,
+        "input": report.source.name,
+        "program": report.program,
+        "target": None if report.target is None else report.target.name,
+    }
 
 
 def axis_rows(shape: Shape | None) -> list[dict[str, object]]:

@@ -12,7 +12,7 @@ from xlamem.show.pieces import BLANK, bullet, paragraph, title
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from xlamem.finding import Explanation, Fit
+    from xlamem.finding import Explanation, Fit, Peak
     from xlamem.report import MemoryReport
 
 #: How many allocations are listed unless more are asked for.
@@ -24,7 +24,11 @@ _UNPARSED = 5
 #: How many chips that fit, and that do not, are named.
 _CHIPS = 6
 
-_HOW_KNOWN = {"reported": "as reported", "estimated": "estimated, where nothing is padded"}
+_HOW_KNOWN = {
+    "reported": "as reported",
+    "compiled": "as compiled",
+    "estimated": "estimated, where nothing is padded",
+}
 
 _HEADLINE_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold green"}
 
@@ -61,8 +65,10 @@ def lines(
     rest = explanations[len(full) :]
     if rest:
         yield BLANK
-        count = words.count(len(rest), "report")
-        yield from wrap(title("Also in the input", f"{count}; --all shows all in full"), width)
+        remark = f"{words.count(len(rest), 'report')}; --all shows all in full"
+        if any(e.report.source.format == "dump" for e in rest):
+            remark += ", --module NAME one program of a dump"
+        yield from wrap(title("Also in the input", remark), width)
         for explanation in rest:
             yield from bullet(f"{_where(explanation.report, full[0].report)}{explanation.headline}", width)
 
@@ -96,14 +102,31 @@ def _sections(explanation: Explanation, width: int, top: int, everything: bool) 
         yield _findings(explanation, width)
     if report.spaces:
         yield _spaces(report, width)
+    if explanation.peak is not None:
+        yield from _at_the_peak(explanation, explanation.peak, width, top, everything)
     if report.allocations:
         yield _holders(report, width, top)
     if explanation.advice:
         yield suggestions.lines(explanation, width=width, everything=everything)
     if explanation.fits:
-        yield _fits(explanation.fits, width, everything)
+        yield _fits(explanation, width, everything)
     if explanation.checks or report.unparsed or report.notes:
         yield _small_print(explanation, width, everything)
+
+
+def _at_the_peak(
+    explanation: Explanation, found: Peak, width: int, top: int, everything: bool
+) -> Iterator[Iterator[Line]]:
+    """What only a dump or a module tells."""
+    # Not at the top: logs, which are read more often, have none of this.
+    from xlamem.show import copies, owners, padded, peak
+
+    yield peak.lines(found, width=width, top=top, everything=everything)
+    yield owners.lines(found, width=width, everything=everything)
+    if padded.is_worth_it(found):
+        yield padded.lines(found, width=width, everything=everything)
+    if explanation.report.copies:
+        yield copies.lines(explanation, width=width, top=top, everything=everything)
 
 
 def _findings(explanation: Explanation, width: int) -> Iterator[Line]:
@@ -143,24 +166,35 @@ def _holders(report: MemoryReport, width: int, top: int) -> Iterator[Line]:
         yield from paragraph(text, width, style="dim", indent=2)
 
 
-def _fits(fits: Sequence[Fit], width: int, everything: bool) -> Iterator[Line]:
+def _fits(explanation: Explanation, width: int, everything: bool) -> Iterator[Line]:
     """The chips, by what would be needed on them and how well that is known."""
     yield title("Where it would fit")
+    space = explanation.report.space
+    bound = None if space is None else space.used
     groups: dict[tuple[int, str], list[Fit]] = {}
-    for fit in fits:
+    for fit in explanation.fits:
         groups.setdefault((int(fit.needed), fit.provenance), []).append(fit)
     for (needed, provenance), group in groups.items():
         group.sort(key=lambda fit: int(fit.capacity))
+        known = _HOW_KNOWN.get(provenance, provenance)
+        if explanation.report.provenance == "estimated" and needed == bound:
+            known = "estimated, at most"
         spans: list[Span] = [
+            ("at least " if group[0].least else "", ""),
             (words.size(needed), "bold"),
-            (f", {_HOW_KNOWN.get(provenance, provenance)}: ", ""),
-            *_chips([fit for fit in group if fit.fits], [fit for fit in group if not fit.fits], everything),
+            (f"{' and the arguments' if group[0].least else ''}, {known}: ", ""),
+            *_chips(group, everything),
         ]
         yield from wrap(spans, width, "  - ")
 
 
-def _chips(fitting: list[Fit], failing: list[Fit], everything: bool) -> Iterator[Span]:
+def _chips(fits: list[Fit], everything: bool) -> Iterator[Span]:
     """Which chips it fits and which not, both smallest first; those next to the border matter most."""
+    fitting = [fit for fit in fits if fit.fits]
+    failing = [fit for fit in fits if fit.fits is False]
+    unclear = [fit for fit in fits if fit.fits is None]
+    if unclear:
+        yield f"too close to tell for {', '.join(map(_chip, unclear))}; ", "yellow"
     most = max(len(fitting), len(failing)) if everything else _CHIPS
     if not failing and not everything:
         yield f"fits all {len(fitting)}, from {_chip(fitting[0])} on", "green"

@@ -41,10 +41,14 @@ def heading(report: MemoryReport, space: Space) -> str:
     """ "HBM of v2 (inferred), program jit_f"."""
     text = space.name.upper() if space.name in {"hbm", "vmem", "smem", "cmem"} else space.name
     if report.target is not None:
-        text += f" of {report.target.name}{' (inferred from the figures)' if report.target.inferred else ''}"
+        text += f" of {report.target.name}{_inferred(report) if report.target.inferred else ''}"
     if report.program:
         text += f", program {report.program}"
     return text
+
+
+def _inferred(report: MemoryReport) -> str:
+    return " (inferred from the figures)" if report.provenance == "reported" else " (by the dump's files)"
 
 
 def totals(report: MemoryReport, space: Space) -> list[Row]:

@@ -37,8 +37,13 @@ def count(n: int, one: str, many: str | None = None) -> str:
 
 
 def ranked(report: MemoryReport) -> list[int]:
-    """Positions in ``report.allocations``, the largest first. A rank, from 1, is what people see as "#1"."""
-    return sorted(range(len(report.allocations)), key=lambda i: -report.allocations[i].bytes)
+    """Positions in ``report.allocations``, the largest first. A rank, from 1, is what people see as "#1".
+
+    Those in the memory space that the report is about come before those in others.
+    """
+    listed = report.allocations
+    main = None if report.space is None else report.space.name
+    return sorted(range(len(listed)), key=lambda i: (listed[i].space != main, -listed[i].bytes))
 
 
 def holder(allocation: Allocation) -> str:
@@ -77,6 +82,8 @@ def standing(advice: Advice) -> str:
 
 def listed(report: MemoryReport) -> str:
     """What the list of allocations is: all of them, or only the largest."""
+    if report.timelines and not report.partial:
+        return f"{count(len(report.allocations), 'value or allocation', 'values and allocations')} alive at the peak"
     if report.partial:
         return f"the {len(report.allocations)} that the report lists; sums over them are lower bounds"
     return count(len(report.allocations), "allocation")

@@ -55,6 +55,8 @@ class Device:
     memory: int
     #: What a program may take: on a TPU the compiler's limit, on a GPU what JAX's allocator takes by itself.
     allowed: int
+    #: What it allows where a chip's cores run as one device, as v4 does for users.
+    megacore: int | None = None
     #: Further figures that reports have printed as the capacity.
     capacities: tuple[int, ...] = ()
     #: On-chip memory, where known.
@@ -154,6 +156,8 @@ def _device(name: str, facts: dict[str, Any]) -> Device:
         if key in facts:
             facts[key] = int(_size(facts[key]))  # whole units: nothing was rounded
     facts["allowed"] = _size(facts["allowed"]) if "allowed" in facts else facts["memory"] * 3 // 4
+    if "megacore" in facts:
+        facts["megacore"] = _size(facts["megacore"])
     facts["capacities"] = tuple(_size(text) for text in facts.get("capacities", ()))
     facts["aliases"] = tuple(facts["aliases"])
     if "gpu" in facts:

@@ -1,3 +1,0 @@
-"""Fails while it is loaded."""
-
-import no_such_package
