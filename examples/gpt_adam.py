@@ -1,7 +1,8 @@
-"""A GPT and its training step, in Flax Linen and Optax: 6 layers, 512 wide, heads of 64, 27.6M parameters.
+r"""A GPT and its training step, in Flax Linen and Optax: 6 layers, 512 wide, heads of 64, 27.6M parameters.
 
 xlamem compile examples/gpt_adam.py:step --inputs examples/gpt_adam.py:inputs --target v5e
-xlamem compile examples/gpt_adam.py:step --inputs examples/gpt_adam.py:inputs --set batch=64 --donate state --target h100
+xlamem compile examples/gpt_adam.py:step --inputs examples/gpt_adam.py:inputs --target h100 \
+    --set batch=64 --donate state
 
 Adam keeps two more copies of the parameters; what grows with the batch are the activations that the backward
 pass needs: the attention's weights, [batch, head, time, time] a layer, before all others.

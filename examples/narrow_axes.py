@@ -13,6 +13,8 @@ chooses which axes those are, and chooses well; inside, an operation can want an
 of a scan, the halves of a last axis.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax.experimental.layout import Format, Layout
@@ -66,18 +68,19 @@ def queries(batch=4, time=2048, heads=16, width=128):
     return jnp.zeros((batch, time, heads, width))
 
 
-def stack_matrices(matrix, drives):
-    """A scan that keeps the small matrix of every step."""
+@partial(jax.grad, argnums=2)
+def stack_matrices(state, weights, drives):
+    """A scan over small matrices, and its gradient, for which the matrix of every step is kept."""
 
-    def advance(matrix, drive):
-        matrix = jnp.tanh(matrix + drive * jnp.sum(matrix))
-        return matrix, matrix
+    def advance(state, drive):
+        state = jnp.tanh(state @ weights + drive)
+        return state, state
 
-    return jax.lax.scan(advance, matrix, drives)[1]
+    return jnp.sum(jax.lax.scan(advance, state, drives)[1] ** 2)
 
 
-def matrices(steps=20000, size=4, width=3):
-    return jnp.zeros((size, width)), jnp.zeros((steps, size, 1))
+def matrices(steps=20000, height=4, width=3):
+    return jnp.zeros((height, width)), jnp.zeros((width, width)), jnp.zeros((steps, height, width))
 
 
 @jax.grad

@@ -1,20 +1,21 @@
-"""neural-tangents 0.6.5 (of 2023) on today's jax: imported with the names it asks for put back while it loads.
+"""neural-tangents 0.6.5 (of 2023) on today's jax: imported with the names that it asks for put back while it loads.
 
 Nothing of it is changed. What it looks for and no longer finds:
 
-- ``jax.core``'s Jaxpr, JaxprEqn, Literal, Primitive, Var moved to ``jax.extend.core``;
-- ``jax.util`` is gone; only its ``safe_map`` and ``safe_zip`` are asked for;
-- ``jax.interpreters.ad.zeros_like_p`` is gone; it is only a key of a table here, so a stand-in will do;
-- ``neural_tangents.experimental`` needs TensorFlow and tf2jax for one more way to write empirical kernels, which
-  is not used here: it is left out. So ``pip install --no-deps neural-tangents`` is enough, with frozendict.
+- ``jax.core``'s Jaxpr, JaxprEqn, Literal, Primitive and Var, which moved to ``jax.extend.core``;
+- ``jax.util``, of which it wants ``safe_map`` and ``safe_zip``;
+- ``jax.interpreters.ad.zeros_like_p``, which here is only a key of a table, so that a stand-in will do.
 
-Everything is taken back afterwards. The closed-form kernels of ``neural_tangents.stax`` and ``batch`` work with
-this; empirical kernels, which walk jaxprs, look for more that is gone.
+And ``neural_tangents.experimental``, the kernels of TensorFlow's functions, wants TensorFlow and tf2jax, two
+gigabytes of them. It is left out, so ``pip install --no-deps neural-tangents frozendict`` is enough.
+
+Afterwards jax is as it was. The kernels of ``neural_tangents.stax`` in closed form work with this, and
+``neural_tangents.batch``; empirical kernels, which walk jaxprs, miss more that is gone.
 """
 
 import importlib
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from unittest.mock import patch
 
@@ -22,28 +23,37 @@ import jax.core
 import jax.extend.core
 import jax.interpreters.ad
 
+_MOVED = ("Jaxpr", "JaxprEqn", "Literal", "Primitive", "Var")
+
 
 @contextmanager
-def _names_of_2023():
-    util = ModuleType("jax.util")
-    util.safe_map = lambda function, *lists: [function(*items) for items in zip(*lists, strict=True)]
-    util.safe_zip = lambda *lists: list(zip(*lists, strict=True))
-    moved = {
-        name: getattr(jax.extend.core, name)
-        for name in ("Jaxpr", "JaxprEqn", "Literal", "Primitive", "Var")
-    }
-    gone = {"zeros_like_p": jax.extend.core.Primitive("zeros_like")}
-    modules = {"jax.util": util, "neural_tangents.experimental": ModuleType("neural_tangents.experimental")}
-    with (
-        patch.dict(sys.modules, modules),
-        patch.multiple(jax.core, create=True, **moved),
-        patch.multiple(jax.interpreters.ad, create=True, **gone),
-    ):
+def _module(name, **contents):
+    """A module of this name that can be imported meanwhile."""
+    module = ModuleType(name)
+    vars(module).update(contents)
+    sys.modules[name] = module
+    try:
         yield
+    finally:
+        del sys.modules[name]
+
+
+def _safe_map(function, *lists):
+    return [function(*items) for items in zip(*lists, strict=True)]
+
+
+def _safe_zip(*lists):
+    return list(zip(*lists, strict=True))
 
 
 def load():
     """The module ``neural_tangents``, and its ``stax``."""
-    with _names_of_2023():
+    with ExitStack() as meanwhile:
+        moved = {name: getattr(jax.extend.core, name) for name in _MOVED}
+        zeros_like = jax.extend.core.Primitive("zeros_like")
+        meanwhile.enter_context(patch.multiple(jax.core, create=True, **moved))
+        meanwhile.enter_context(patch.object(jax.interpreters.ad, "zeros_like_p", zeros_like, create=True))
+        meanwhile.enter_context(_module("jax.util", safe_map=_safe_map, safe_zip=_safe_zip))
+        meanwhile.enter_context(_module("neural_tangents.experimental"))
         nt = importlib.import_module("neural_tangents")
     return nt, nt.stax

@@ -1,8 +1,13 @@
-"""The kernel of an infinitely wide UNet, in neural-tangents: its covariances fill a TPU with ten small images.
+r"""The kernel of an infinitely wide UNet, in neural-tangents: its covariances fill a TPU with ten small images.
 
-xlamem compile examples/neural_tangents_unet.py:kernel --inputs examples/neural_tangents_unet.py:inputs --target v2
-... --host-backend          traced as on a host with no TPU: convolutions of one channel, not of 128
-... --set images=4          fewer of them; --set size=32, smaller ones
+pip install --no-deps neural-tangents frozendict
+xlamem compile examples/neural_tangents_unet.py:kernel --inputs examples/neural_tangents_unet.py:inputs --target v2 \
+    --host-backend
+xlamem compile examples/neural_tangents_unet.py:kernel --inputs examples/neural_tangents_unet.py:inputs --target v5p \
+    --set images=12
+
+neural-tangents asks for the backend, and takes convolutions of 128 channels on a TPU, of one elsewhere;
+--host-backend traces it as on a host with no TPU.
 
 Every layer passes on the covariance of all pairs of pixels of all pairs of images: f32[n,n,64,64,64,64], 6.25 GiB
 for n = 10, through convolutions of [n*n*64*64, 1, 64, 64], where a TPU pads the single channel to two sublanes.

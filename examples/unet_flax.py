@@ -1,7 +1,8 @@
-"""A UNet that denoises colour images, in Flax NNX and Optax, written the way NNX is: a step that changes the model.
+r"""A UNet that denoises colour images, in Flax NNX and Optax, written the way NNX is: a step that changes the model.
 
 xlamem compile examples/unet_flax.py:step --inputs examples/unet_flax.py:inputs --target v5e
-xlamem compile examples/unet_flax.py:step --inputs examples/unet_flax.py:inputs --set batch=128 --set width=64 --target h100
+xlamem compile examples/unet_flax.py:step --inputs examples/unet_flax.py:inputs --target h100 \
+    --set batch=128 --set width=64
 
 A TPU stores an axis of 3 channels in rows of 128 lanes or 4 sublanes. Which of the two, and what is padded, is in
 the report.

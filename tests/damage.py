@@ -65,6 +65,14 @@ DAMAGE: dict[str, Callable[[str], str]] = {
     "srun": _each_line("12: "),
     "worker column": _each_line("worker-7: "),
     "json": lambda text: json.dumps({"level": "error", "message": text}) + "\n",
+    "docker": lambda text: "".join(
+        json.dumps({"log": line + "\n", "stream": "stderr", "time": "2025-06-03T07:41:11.123456789Z"}) + "\n"
+        for line in text.splitlines()
+    ),
+    "cri": _each_line("2025-06-03T07:41:11.123456789Z stderr F "),
+    "cloud": lambda text: "".join(
+        json.dumps({"severity": "ERROR", "jsonPayload": {"message": line}}) + "\n" for line in text.splitlines()
+    ),
     "json in json": lambda text: json.dumps({"log": json.dumps({"message": text})}) + "\n",
     "repr": lambda text: repr(text) + "\n",
     "one line": lambda text: " ".join(text.split()),

@@ -15,13 +15,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+
 import xlamem
-from xlamem.compiler import Settings, answer, child, compile_program, lower
+from xlamem.compiler import Program, Settings, answer, child, compile_program, lower
 from xlamem.compiler.cache import Cache
+from xlamem.compiler.inputs import shape_struct
 from xlamem.compiler.job import Job
 from xlamem.compiler.spec import FunctionSpec
 from xlamem.compiler.target import parse
 from xlamem.errors import CompilerError, CompileTimeoutError, MissingExtraError, ProgramError, UserCodeError
+from xlamem.report import Source
 
 PROGRAMS = Path(__file__).parent / "programs"
 MLP = str(PROGRAMS / "mlp.py")
@@ -40,7 +43,7 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 
 def array(*shape: int) -> Any:
-    return jax.ShapeDtypeStruct(shape, jnp.float32)
+    return shape_struct(shape, jnp.float32)
 
 
 def spec(function: str, **others: Any) -> FunctionSpec:
@@ -60,7 +63,7 @@ def test_a_function_and_shapes_give_a_report() -> None:
 
     report = xlamem.compile(matmul, array(256, 512), array(512, 128), target="cpu")
     assert report.provenance == "compiled"
-    assert report.source == xlamem.report.Source("matmul", "compile")  # type: ignore[attr-defined]
+    assert report.source == Source("matmul", "compile")
     assert report.space is not None
     assert report.space.arguments == (256 * 512 + 512 * 128) * 4
     assert report.space.outputs == 256 * 128 * 4
@@ -209,7 +212,7 @@ def test_inputs_are_made_only_if_asked_for() -> None:
     with pytest.raises(UserCodeError) as raised:
         compiled(f"{BROKEN}:helper", inputs=f"{BROKEN}:needs_values")
     assert "--real-inputs" in str(raised.value)
-    with pytest.raises(UserCodeError, match="helper.. missing 1 required"):
+    with pytest.raises(UserCodeError, match=r"helper.. missing 1 required"):
         compiled(f"{BROKEN}:helper", inputs=f"{BROKEN}:needs_values", real_inputs=True)
 
 
@@ -221,12 +224,27 @@ def test_inputs_are_made_only_if_asked_for() -> None:
         (MLP, {}, ProgramError, "names no function; write file.py:function"),
         ("no.such.module:f", {}, ProgramError, "no module is called no.such.module"),
         (f"{BROKEN}:not_a_function", {}, ProgramError, "is no function but a int"),
-        (f"{BROKEN}:mismatched", {"arguments": ("f32[3,4]", "f32[5,6]")}, UserCodeError, "in helper: TypeError: dot_"),
+        (
+            f"{BROKEN}:mismatched",
+            {"arguments": ("f32[3,4]", "f32[5,6]")},
+            UserCodeError,
+            "in helper: TypeError: dot_",
+        ),
         (f"{BROKEN}:mismatched", {"arguments": ("f32[3]",)}, UserCodeError, "missing 1 required positional"),
-        (f"{BROKEN}:helper", {"arguments": ("q3[3]", "f32[3]")}, ProgramError, "no element type is called 'q3'"),
+        (
+            f"{BROKEN}:helper",
+            {"arguments": ("q3[3]", "f32[3]")},
+            ProgramError,
+            "no element type is called 'q3'",
+        ),
         (f"{BROKEN}:leave", {"arguments": ("f32[3]",)}, UserCodeError, "in leave: SystemExit: no GPU here"),
         (f"{MLP}:step", {"inputs": f"{MLP}:inputs", "donate": ("0",)}, ProgramError, "in its own jax.jit"),
-        (f"{BROKEN}:crash", {"arguments": ("f32[3]",)}, CompilerError, "SIGFPE while tracing; its last words:\n  Check"),
+        (
+            f"{BROKEN}:crash",
+            {"arguments": ("f32[3]",)},
+            CompilerError,
+            "SIGFPE while tracing; its last words:\n  Check",
+        ),
     ],
 )
 def test_what_goes_wrong_says_what(function: str, others: Any, kind: type[Exception], why: str) -> None:
@@ -237,7 +255,9 @@ def test_what_goes_wrong_says_what(function: str, others: Any, kind: type[Except
 
 def test_an_exception_of_the_users_has_their_frames_only(tmp_path: Path) -> None:
     source = tmp_path / "theirs.py"
-    source.write_text("import jax.numpy as jnp\n\ndef f(x):\n    return g(x)\n\ndef g(x):\n    return jnp.dot(x, x.T.T)\n")
+    source.write_text(
+        "import jax.numpy as jnp\n\ndef f(x):\n    return g(x)\n\ndef g(x):\n    return jnp.dot(x, x.T.T)\n"
+    )
     with pytest.raises(UserCodeError) as raised:
         compiled(f"{source}:f", arguments=("f32[3,4]",))
     assert raised.value.exception == "TypeError"
@@ -301,7 +321,9 @@ def test_the_cache_command(tmp_path: Path) -> None:
 
 def test_a_time_limit() -> None:
     job = Job(parse("cpu"), function=spec(f"{BROKEN}:sleep", arguments=("f32[3]",)))
-    with pytest.raises(CompileTimeoutError, match="no answer after 3 s, while .*; allow more with --timeout"):
+    with pytest.raises(
+        CompileTimeoutError, match=r"no answer after 3 s, while .*; allow more with --timeout"
+    ):
         answer(job, Settings(timeout=3))
 
 
@@ -362,7 +384,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 
 
 def fake_answer(target: str = "cpu", **settings: Any) -> xlamem.MemoryReport:
-    program = xlamem.compiler.Program("jit_f", b"", None)  # type: ignore[attr-defined]
+    program = Program("jit_f", b"", None)
     return compile_program(program, target, Settings(timeout=20, **settings))
 
 
@@ -379,11 +401,17 @@ def test_a_crash_after_the_answer_is_no_failure(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("os.write(2, b'F0000 boom\\n'); os.abort()", "ended by SIGABRT while starting; its last words:\n  F0000 boom"),
+        (
+            "os.write(2, b'F0000 boom\\n'); os.abort()",
+            "ended by SIGABRT while starting; its last words:\n  F0000 boom",
+        ),
         ("os.kill(os.getpid(), 9)", "SIGKILL while starting; the machine may have run out of memory"),
         ("sys.exit(3)", "ended with exit code 3"),
         ("dumping(); pipe.send(jobs.Compiled())", "left no buffer assignment"),
-        ("dumping(); pipe.send(jobs.OutOfMemory('RESOURCE_EXHAUSTED: 5G'))", "assignment: RESOURCE_EXHAUSTED: 5G"),
+        (
+            "dumping(); pipe.send(jobs.OutOfMemory('RESOURCE_EXHAUSTED: 5G'))",
+            "assignment: RESOURCE_EXHAUSTED: 5G",
+        ),
     ],
 )
 def test_the_ways_in_which_a_compiler_dies(monkeypatch: pytest.MonkeyPatch, code: str, why: str) -> None:
@@ -394,21 +422,24 @@ def test_the_ways_in_which_a_compiler_dies(monkeypatch: pytest.MonkeyPatch, code
 
 
 def test_what_xla_says_every_time_is_not_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake(monkeypatch, "os.write(2, b'WARNING: All log messages before absl::InitializeLog()\\n\\nreason\\n'); os.abort()")
-    with pytest.raises(CompilerError, match="its last words:\n  reason$"):
+    fake(
+        monkeypatch,
+        "os.write(2, b'WARNING: All log messages before absl::InitializeLog()\\n\\nreason\\n'); os.abort()",
+    )
+    with pytest.raises(CompilerError, match=r"its last words:\n  reason$"):
         fake_answer()
 
 
 def test_a_full_disk_is_told_from_other_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, "os.abort()")
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))
-    with pytest.raises(CompilerError, match="no space is left in .*temporary.*set TMPDIR"):
+    with pytest.raises(CompilerError, match=r"no space is left in .*temporary.*set TMPDIR"):
         fake_answer()
 
 
 def test_no_folder_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
-    with pytest.raises(CompilerError, match="no folder can be made in /nonexistent"):
+    with pytest.raises(CompilerError, match=r"no folder can be made in /nonexistent"):
         fake_answer()
 
 
@@ -424,7 +455,7 @@ def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, target: st
 def test_another_process_with_libtpu_is_explained() -> None:
     from xlamem.compiler.worker import _explained
 
-    said = "ABORTED: Internal error when accessing libtpu multi-process lockfile. Run \"$ sudo rm /tmp/libtpu_lockfile\"."
+    said = 'ABORTED: Internal error when accessing libtpu multi-process lockfile. Run "$ sudo rm /tmp/libtpu_lockfile".'
     assert "another process holds libtpu" in _explained(said)
 
 
@@ -433,7 +464,9 @@ def test_a_jax_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(jax, "__version_info__", (0, 4, 30))
     monkeypatch.setattr(jax, "__version__", "0.4.30")
-    with pytest.raises(CompilerError, match=r"needs jax 0\.\d+\.0 or newer, and this is 0\.4\.30: pip install -U jax"):
+    with pytest.raises(
+        CompilerError, match=r"needs jax 0\.\d+\.0 or newer, and this is 0\.4\.30: pip install -U jax"
+    ):
         jax_private.check_version()
 
 
@@ -441,7 +474,10 @@ def test_a_private_name_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     from xlamem.compiler import jax_private
 
     monkeypatch.delattr("jax._src.config.jax_xla_profile_version")
-    with pytest.raises(CompilerError, match="has changed inside .*known to work with"), jax_private.backend_name("tpu"):
+    with (
+        pytest.raises(CompilerError, match=r"has changed inside .*known to work with"),
+        jax_private.backend_name("tpu"),
+    ):
         pass
 
 

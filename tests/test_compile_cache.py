@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+
 from xlamem.compiler import manifest
 from xlamem.compiler.cache import Cache, key_of
 from xlamem.compiler.recorder import signature

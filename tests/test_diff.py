@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,3 +139,60 @@ def test_command(tmp_path: Path) -> None:
     out = tmp_path / "d.json"
     assert runner.invoke(command, [oom, fit, "-o", str(out)]).exit_code == 0
     assert json.loads(out.read_text())["after"]["fits"] is True
+
+
+def test_text_of_two_dumps(golden: Callable[[str, str], None]) -> None:
+    found = diff(read_dump(DUMPS / "tpu_fit")[0], read_dump(DUMPS / "tpu_oom")[0], 14 << 30)
+    golden("diff.txt", text_of(shown.lines(found, 100, 8)))
+    golden("diff.md", shown.to_markdown(found, 8))
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_no_line_is_wider_than_asked_for(width: int) -> None:
+    found = diff(read_dump(DUMPS / "tpu_fit")[0], read_dump(DUMPS / "tpu_oom")[0])
+    assert max(map(len, text_of(shown.lines(found, width, 50)).splitlines()[3:])) <= max(width, 80)
+
+
+def test_the_budget_is_in_the_answer() -> None:
+    small, large = report(row("a", "f32[1]", 4)), report(row("a", "f32[500]", 2000))
+    over = diff(small, large, 1500)
+    assert over.over_budget == 500
+    assert "over the budget of 1.5KiB by 500B" in text_of(shown.lines(over, 100, 20))
+    within = diff(large, small, 1500)
+    assert within.over_budget == 0
+    assert "within the budget of 1.5KiB" in text_of(shown.lines(within, 100, 20))
+    assert json.loads(shown.to_json(over))["over_budget"] == 500
+    assert diff(small, replace(large, spaces=()), 1500).over_budget is None
+
+
+def test_only_a_layout_that_changed_is_shown() -> None:
+    before = row("a", "f32[8,128]{1,0:T(8,128)}", 4096)
+    after = row("a", "f32[8,128]{0,1:T(8,128)}", 65536)
+    text = text_of(shown.lines(diff(report(before), report(after)), 120, 20))
+    assert "f32[8,128]{1,0:T(8,128)} -> f32[8,128]{0,1:T(8,128)}" in text
+    larger = row("a", "f32[16,128]{1,0:T(8,128)}", 8192)
+    assert "f32[8,128] -> f32[16,128]" in text_of(shown.lines(diff(report(before), report(larger)), 120, 20))
+
+
+def test_what_lists_nothing_says_nothing_about_rows() -> None:
+    found = diff(report(row("a", "f32[1]", 4)), replace(report(), partial=True))
+    assert found.rows == ()
+    assert not found.complete
+    text = text_of(shown.lines(found, 100, 20))
+    assert "One of the two lists nothing: what changed is only known in total." in text
+    assert "One of the two lists nothing" in shown.to_markdown(found, 20)
+
+
+def test_nothing_changed_is_said() -> None:
+    same = diff(report(row("a", "f32[1]", 4)), report(row("a", "f32[1]", 4)))
+    assert "Nothing changed, in total or in any row." in text_of(shown.lines(same, 80, 20))
+
+
+def test_a_module_of_a_folder() -> None:
+    folder = str(DUMPS / "cpu")
+    done = CliRunner().invoke(command, [folder, folder, "--module", "jit_f"])
+    assert "HOST: 101.01MiB as before" in done.output
+    log = str(DUMPS.parent / "logs" / "unet_kernel_v2.log")
+    mixed = CliRunner().invoke(command, [log, str(DUMPS / "tpu_oom")])
+    assert mixed.exit_code == 3
+    assert "HBM: 10.20GiB more (25.99GiB -> 36.19GiB); it does not fit, before and after" in mixed.output

@@ -338,6 +338,32 @@ def test_a_bare_buffer_assignment_proto() -> None:
     assert report.space.total == 105920024
 
 
+def test_the_lists_of_2024_are_named(tmp_path: Path) -> None:
+    shutil.copytree(DUMPS / "tpu_2024", tmp_path, dirs_exist_ok=True)
+    for name in ("1796057032752589.peak_memory_tensors.txt", "1796057032752645.peak_memory_tensors.txt"):
+        (tmp_path / name).write_text("  Largest program allocations in hbm:\n")
+    (tmp_path / "module_0001.jit_f.oom_top_memory_consuming_instructions").write_text(
+        "Program hbm requirement 16.0K:\n"
+    )
+    (report,) = read_dump(tmp_path)
+    (one,) = [note for note in report.notes if "oom_top_memory" in note]
+    assert "which the table here has too" in one
+    (two,) = [note for note in report.notes if "peak_memory_tensors" in note]
+    assert two.startswith("1796057032752589.peak_memory_tensors.txt and 1 more like it in the folder")
+
+
+def test_an_instruction_that_nobody_reaches_is_found() -> None:
+    # What a reduction inside a fusion applies: its values have buffers, and only an id leads to it.
+    report = one("tpu_fit", "jit_loss")
+    values = [b for a in report.allocations if a.kind == "thread-local" for b in a.buffers]
+    (proto,) = (DUMPS / "tpu_fit").glob("*optimizations.hlo.pb")
+    by_proto = read_bytes(proto.name, proto.read_bytes())
+    assert by_proto is not None
+    found = {b.name: b.op_name for a in by_proto.allocations for b in a.buffers}
+    assert values
+    assert {b.name: b.op_name for b in values}.items() <= found.items()
+
+
 def test_no_dump() -> None:
     with pytest.raises(NotAReportError, match="no XLA dump in this folder"):
         read_dump(Path(__file__).parent)

@@ -12,6 +12,7 @@ import pytest
 from xlamem.analysis.timeline import alive_at_peak
 from xlamem.readers import hlo_proto, hlo_text, live_range
 from xlamem.readers.dump import read_bytes, read_dump
+from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
 from xlamem.readers.hlo_module import HloModule
 from xlamem.readers.storage import Storage
@@ -193,6 +194,16 @@ def test_layout_copies_name_who_disagrees() -> None:
     assert copies["copy.3"].consumer is None
     # copy-start and copy-done only change the memory space.
     assert not any(name.startswith("copy-") for name in copies)
+
+
+def test_a_copy_that_converts_is_no_layout_copy_by_its_tiles_alone() -> None:
+    head = "HloModule m, is_scheduled=true\n\n\nENTRY %main () -> bf16[16,128] {\n"
+    body = "  %a = f32[16,128]{1,0:T(8,128)} parameter(0)\n"
+    end = "}\n"
+    same = "  ROOT %c = bf16[16,128]{1,0:T(8,128)(2,1)} copy(%a)\n"
+    other = "  ROOT %c = bf16[16,128]{0,1:T(8,128)(2,1)} copy(%a)\n"
+    assert layout_copies(Flow(hlo_text.parse(head + body + same + end))) == {}
+    assert set(layout_copies(Flow(hlo_text.parse(head + body + other + end)))) == {"c"}
 
 
 def test_reading_text_needs_no_protobuf_and_nothing_needs_jax() -> None:

@@ -113,7 +113,11 @@ def test_csv_of_values() -> None:
     assert {row["axis_padding"] for row in padded} == {
         "axis 1: 5 padded to 128 lanes (25.6x); axis 2: 5 padded to 8 sublanes (1.6x)"
     }
-    assert {row["at_peak"] for row in rows} == {"true", "false", ""}  # "": what is thread-local has no live range
+    assert {row["at_peak"] for row in rows} == {
+        "true",
+        "false",
+        "",
+    }  # "": what is thread-local has no live range
 
 
 def test_the_command_writes_values() -> None:

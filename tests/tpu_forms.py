@@ -154,7 +154,7 @@ OWN: dict[str, tuple[str, tuple[str, str, str], dict[str, int]]] = {
         "XLA::TPU rematerialization limit 12.92G = 95% hbm (14.96G) - (arguments (2.03G) - aliased_output(0B)) - "
         "overlays (16.17M)\n",
         ("remat-warning", "remat", "hbm"),
-        sizes(capacity="12.92G", arguments="2.03G", aliased="0B", overlays="16.17M"),
+        sizes(goal="12.92G", arguments="2.03G", aliased="0B", overlays="16.17M"),
     ),
 }
 

@@ -9,6 +9,11 @@ from xlamem.finding import Explanation
 from xlamem.report import MemoryReport
 
 
+def outline(report: MemoryReport) -> Explanation:
+    """The headline alone, for one of many."""
+    return Explanation(report, headline(report), "")
+
+
 def explain(report: MemoryReport) -> Explanation:
     """The verdict on ``report``, the checks between its figures, where it would fit, and what to change."""
     at_peak = None

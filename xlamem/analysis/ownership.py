@@ -78,7 +78,7 @@ def temp_owner(
     is_layout_copy: bool,
 ) -> str:
     """Whose a temporary value is. ``span`` is the time its memory is needed, ``backward`` as above."""
-    if _REMAT.search(name):
+    if "remat" in name and _REMAT.search(name):
         return "rematerialized"
     if is_layout_copy:
         return "layout copies"

@@ -137,13 +137,18 @@ def _share(part: int, base: int) -> str:
     return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
 
 
+def _of(space: Space) -> str:
+    """What :func:`_base` is, in words."""
+    return "what is used" if space.used or space.total or space.program else "what is listed"
+
+
 def _padding(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]:
     padding = total_padding(report)
     if padding is None or padding.bytes <= _TRACE * base:
         return
     least = "at least " if padding.lower_bound else ""
     text = f"{least}{format_size(padding.bytes)} are tile padding ({padding.provenance}"
-    text += f", {_share(padding.bytes, base)} of what is used)." if base else ")."
+    text += f", {_share(padding.bytes, base)} of {_of(space)})." if base else ")."
     need = needed_without_padding(report)
     if need is not None and space.capacity and report.fits is False:
         if need.bytes > int(space.capacity):
@@ -162,7 +167,7 @@ def _tensors(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]
         more = (
             ", more than all the memory there is"
             if beyond
-            else f", {_share(int(largest.bytes), base)} of what is used"
+            else f", {_share(int(largest.bytes), base)} of {_of(space)}"
         )
         yield Finding(
             "giant-tensor",
@@ -174,7 +179,7 @@ def _tensors(report: MemoryReport, space: Space, base: int) -> Iterator[Finding]
             yield Finding(
                 "equal-tensors",
                 f"{len(group.allocations)} buffers of {group.text} take {format_size(group.bytes)} together, "
-                f"{_share(group.bytes, base)} of what is used.",
+                f"{_share(group.bytes, base)} of {_of(space)}.",
                 group.bytes,
             )
     copies = layout_copies(listed)

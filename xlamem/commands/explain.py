@@ -132,15 +132,16 @@ def _read(sources: tuple[str, ...], options: _Reading) -> tuple[list[MemoryRepor
 
 
 def _completed(reports: list[MemoryReport], source: str) -> list[MemoryReport]:
-    """``reports`` with what libtpu's own logs know of them, where those are on this machine."""
-    if all(report.allocations or report.backend != "tpu" for report in reports):
+    """``reports``, the first with what libtpu's own logs know of it, where those are on this machine."""
+    first, *others = reports
+    if first.allocations or first.backend != "tpu":
         return reports
     from time import time
 
     from xlamem.readers.tpu_logs import complete
 
     written = os.path.getmtime(source) if os.path.exists(source) else time()
-    return [complete(report, written) for report in reports]
+    return [complete(first, written), *others]
 
 
 def _follow(sources: tuple[str, ...], options: _Reading, output: Output, everything: bool) -> None:
@@ -172,9 +173,10 @@ def _verdict(reports: list[MemoryReport]) -> int:
 
 
 def _show(reports: list[MemoryReport], output: Output, everything: bool, per: str | None) -> None:
-    from xlamem.explanation import explain
+    from xlamem.explanation import explain, outline
 
-    explanations = [explain(report) for report in reports]
+    in_full = everything or output.format != "text"
+    explanations = [explain(r) if in_full or not at else outline(r) for at, r in enumerate(reports)]
 
     def text(width: int) -> Iterator[Line]:
         from xlamem.show.terminal import lines

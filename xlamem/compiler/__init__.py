@@ -202,6 +202,8 @@ def answer(job: jobs.Job, settings: Settings, name: str | None = None) -> Memory
 
         outcome = child.wait(timeout=settings.timeout, progress=settings.progress, on_lowered=look_up)
         assert outcome.lowered is not None
+        if not hit:
+            child.check_disk()
         report = hit[0] if hit else result.report(job, outcome, name)
         if settings.dump is not None and outcome.dump is not None:
             _copy(outcome.dump.folder, settings.dump)

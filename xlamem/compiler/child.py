@@ -104,7 +104,7 @@ class Child:
             if isinstance(event, jobs.Stage):
                 stage = event.text
             elif isinstance(event, jobs.Failed):
-                self._check_disk()
+                self.check_disk()
                 raise event.error
             elif isinstance(event, jobs.Lowered):
                 outcome.lowered = event
@@ -140,7 +140,7 @@ class Child:
         if _answered(outcome):
             outcome.early = True  # it died later, over what has no part in memory
             return
-        self._check_disk()
+        self.check_disk()
         if status < 0:
             name = signal.Signals(-status).name
             hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
@@ -151,7 +151,12 @@ class Child:
             f"the compiler's process ended with exit code {status} while {stage}{self._said()}"
         )
 
-    def _check_disk(self) -> None:
+    def check_disk(self) -> None:
+        """Refuse to go on where the compiler cannot have written all that it found.
+
+        Raises:
+            CompilerError: hardly any space is left.
+        """
         if shutil.disk_usage(self.folder).free < _FULL_DISK:
             raise CompilerError(
                 f"no space is left in {self.folder.parent}, where the compiler writes what it found; "

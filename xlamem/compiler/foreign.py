@@ -43,6 +43,7 @@ _FOREIGN_LAYOUTS = (
 )
 
 _PARTITIONS = re.compile(r"^HloModule [^\n]*?\bnum_partitions=(\d+)")
+_DONORS = re.compile(r"\((\d+), \{\}\)")
 _MESH = re.compile(r"#sdy\.mesh<\[([^\]]*)\]>|sdy\.mesh @\w+ = <\[([^\]]*)\]>")
 _DEVICES = re.compile(r"devices=\[([\d,]+)\]")
 _MLIR_BYTECODE = b"ML\xefR"
@@ -137,9 +138,10 @@ def _from_hlo(program: bytes | str, platform: Platform, partitions: int | None) 
     from xlamem.compiler import jax_private
     from xlamem.compiler.lowering import program_of
 
-    text = jax_private.mlir_of_hlo(program)
+    text, header = jax_private.mlir_of_hlo(program)
     with jax_private.parsed(text) as module:
         _forget_layouts(module)
+        _donate(module, [int(number) for number in _DONORS.findall(_donors(header))])
         _set_partitions(module, partitions or _spread(text))
         return program_of(module, platform)
 
@@ -149,6 +151,29 @@ def _forget_layouts(module: Any) -> None:
     for name in _FOREIGN_LAYOUTS:
         if name in attributes:
             del attributes[name]
+
+
+def _donors(header: str) -> str:
+    """ "(0, {}), (1, {})" of a header's ``buffer_donor={ (0, {}), (1, {}) }``: donated, to whatever result."""
+    start = header.find("buffer_donor={")
+    return header[start : header.find(") }", start) + 1] if start >= 0 else ""
+
+
+def _donate(module: Any, parameters: list[int]) -> None:
+    """Mark parameters as donated: on its way from HLO to MLIR that is lost."""
+    from jaxlib.mlir import ir
+
+    from xlamem.compiler.lowering import main_function
+
+    main = main_function(module)
+    with module.context:
+        attributes = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
+        for number in parameters:
+            if number < len(attributes):
+                one = {named.name: named.attr for named in attributes[number]}
+                attributes[number] = ir.DictAttr.get(one | {"jax.buffer_donor": ir.BoolAttr.get(True)})
+        if parameters and attributes:
+            main.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
 def _set_partitions(module: Any, devices: int) -> None:

@@ -27,7 +27,7 @@ def is_array(leaf: Any) -> bool:
 def abstract(leaf: Any) -> Any:
     """``leaf`` without its values: arrays become what stands for them; anything else is left as it is.
 
-    A sharding over several devices is kept. One over a single device says only where the values are now.
+    A sharding over several devices is kept, and a layout. One device says only where the values are now.
     """
     if isinstance(leaf, ArraySpec):
         try:
@@ -38,21 +38,31 @@ def abstract(leaf: Any) -> Any:
         return leaf
     if isinstance(leaf, np.ndarray | np.generic):
         leaf = jax.typeof(leaf)
-    sharding = getattr(leaf, "sharding", None)
-    keep = isinstance(sharding, jax.sharding.Sharding) and len(_device_set(sharding)) != 1
     return shape_struct(
         leaf.shape,
         leaf.dtype,
-        sharding=sharding if keep else None,
+        sharding=_kept_sharding(leaf),
         weak_type=bool(getattr(leaf, "weak_type", False)),
     )
 
 
-def _device_set(sharding: Any) -> range:
+def _kept_sharding(leaf: Any) -> Any:
+    """The part of a leaf's sharding that is a wish: over several devices, or with a layout."""
+    sharding = getattr(leaf, "sharding", None)
+    if not isinstance(sharding, jax.sharding.Sharding):
+        return None
+    # An array has the layout of this process' devices; only a shape can ask for one.
+    wished = None if isinstance(leaf, jax.Array) else getattr(leaf, "format", None)
+    if getattr(wished, "layout", None) is not None:
+        return wished
+    return sharding if _devices(sharding) > 1 else None
+
+
+def _devices(sharding: Any) -> int:
     try:
-        return range(int(sharding.num_devices))
+        return int(sharding.num_devices)
     except Exception:  # a mesh without devices has another way to tell
-        return range(int(getattr(getattr(sharding, "mesh", None), "size", 1)))
+        return int(getattr(getattr(sharding, "mesh", None), "size", 1))
 
 
 def abstract_call(function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:

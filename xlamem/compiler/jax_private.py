@@ -78,19 +78,28 @@ def backend_name(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lowering_for(platform: str) -> Iterator[None]:
-    """Make every ``.lower()`` lower for ``platform``: wrappers of jit, such as Equinox', do not pass it on."""
+    """Make every ``.lower()`` lower for ``platform``: wrappers of jit, such as Equinox', do not pass it on.
+
+    Layouts that the user asks for are kept. jax drops those that the devices of this process have anyway, and
+    row-major, which every CPU has, is just what one may want to force on a TPU.
+    """
     from jax.stages import Traced
 
+    with _moved():
+        pxla: Any = import_module("jax._src.interpreters.pxla")
+        is_default_layout = pxla.is_default_layout
     real = Traced.lower
 
     def lower(self: Any, *, lowering_platforms: Any = None, **others: Any) -> Any:
         return real(self, lowering_platforms=lowering_platforms or (platform,), **others)
 
     setattr(Traced, "lower", lower)  # noqa: B010
+    pxla.is_default_layout = lambda layout, sharding, aval: layout is None
     try:
         yield
     finally:
         setattr(Traced, "lower", real)  # noqa: B010
+        pxla.is_default_layout = is_default_layout
 
 
 def bytecode(module: Any) -> bytes:
@@ -110,8 +119,10 @@ def parsed(program: bytes | str) -> Iterator[Any]:
         yield ir.Module.parse(program)
 
 
-def mlir_of_hlo(program: bytes | str) -> str:
-    """StableHLO text of an HLO module: text, or a serialized HloModuleProto.
+def mlir_of_hlo(program: bytes | str) -> tuple[str, str]:
+    """StableHLO text of an HLO module, and the line that its own text begins with.
+
+    ``program`` is HLO text, or a serialized HloModuleProto.
 
     Raises:
         CompilerError: it does not parse, or the names have moved.
@@ -122,8 +133,9 @@ def mlir_of_hlo(program: bytes | str) -> str:
         to_mlir = import_module("jax._src.lib")._jax.mlir.xla_computation_to_mlir_module
     if isinstance(program, str):
         program = from_text(program).as_serialized_hlo_module_proto()
+    header = hlo.HloModule.from_serialized_hlo_module_proto(program).to_string().partition("\n")[0]
     text = to_mlir(hlo.XlaComputation(program))
-    return text if isinstance(text, str) else text.decode()
+    return text if isinstance(text, str) else text.decode(), header
 
 
 def compile_module(

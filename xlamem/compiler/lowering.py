@@ -78,6 +78,21 @@ def program_of(module: Any, platform: Platform | None) -> Program:
     return Program(name, jax_private.bytecode(module), platform, devices, shardy=_is_shardy(module))
 
 
+def main_function(module: Any) -> Any:
+    """The function of an MLIR module that is its entry.
+
+    Raises:
+        ProgramError: there is none.
+    """
+    from jaxlib.mlir import ir
+
+    for operation in module.body.operations:
+        attributes = operation.attributes  # which has no method "get"
+        if "sym_name" in attributes and ir.StringAttr(attributes["sym_name"]).value == "main":
+            return operation
+    raise ProgramError("the StableHLO has no function 'main'")
+
+
 def _is_shardy(module: Any) -> bool:
     """Whether shardings are in Shardy's words. Without any it makes no difference."""
     text = module.operation.get_asm(large_elements_limit=4)
@@ -91,7 +106,11 @@ def _lowered(
     donate: Sequence[int | str],
     static: Sequence[int | str],
 ) -> Any:
-    if not hasattr(function, "lower"):
+    if type(function).__module__.startswith("equinox"):
+        # Its own jit takes what stands for an array as static, so it is traced from outside.
+        donate = _donated_inside(function, args, kwargs)
+        function, args, kwargs = _jitted(function, args, kwargs, donate, ())
+    elif not hasattr(function, "lower"):
         function, args, kwargs = _jitted(function, args, kwargs, donate, static)
     lowered: Any = function.lower(*args, **kwargs)  # type: ignore[attr-defined]
     # Equinox and Flax wrap jax's own once more.
@@ -117,8 +136,7 @@ def _jitted(
     leaves, tree = jax.tree.flatten((args, kwargs))
     places, _ = jax.tree_util.tree_flatten_with_path((args, kwargs))
     dynamic = [
-        is_array(leaf) or isinstance(leaf, int | float | complex) or _argument(path) in fixed
-        for leaf, (path, _) in zip(leaves, places, strict=True)
+        _is_dynamic(leaf) or _argument(path) in fixed for leaf, (path, _) in zip(leaves, places, strict=True)
     ]
     if all(dynamic):
         return jax.jit(function, **options), args, kwargs
@@ -133,9 +151,33 @@ def _jitted(
         given = iter(jax.tree.leaves((args, kwargs)))
         whole = [next(given) if keep else leaf for leaf, keep in zip(leaves, dynamic, strict=True)]
         args, kwargs = jax.tree.unflatten(tree, whole)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        # What is no array goes out as it came in: nothing to compile.
+        return jax.tree.map(lambda leaf: leaf if _is_dynamic(leaf) else None, result)
 
     return jax.jit(rest_built_in, **options), args, kwargs
+
+
+def _donated_inside(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
+    """The positional arguments that a jit inside ``function`` donates, every leaf of them."""
+    jitted, dynamic, named = _jitted(function, args, kwargs, (), ())
+    jaxpr = jitted.trace(*dynamic, **named).jaxpr.jaxpr  # type: ignore[attr-defined]
+    donated: set[int] = set()
+    for equation in jaxpr.eqns:
+        flags = equation.params.get("donated_invars", ())
+        donated |= {id(variable) for variable, flag in zip(equation.invars, flags, strict=False) if flag}
+    at = 0
+    whole = []
+    for position, arg in enumerate(dynamic):
+        variables = jaxpr.invars[at : at + len(jax.tree.leaves(arg))]
+        at += len(variables)
+        if variables and all(id(variable) in donated for variable in variables):
+            whole.append(position)
+    return whole
+
+
+def _is_dynamic(leaf: Any) -> bool:
+    return is_array(leaf) or isinstance(leaf, int | float | complex)
 
 
 def _argument(path: Any) -> int | str:

@@ -127,7 +127,9 @@ def _counted(outcome: Outcome) -> list[str]:
     text = f"{compiled.flops:.4g} floating-point operations a call"
     if compiled.bytes_accessed and compiled.bytes_accessed > 0:
         text += f", {compiled.bytes_accessed:.4g} bytes read and written"
-    return [f"{text} (the compiler's count for one device: a loop's body counts once, kernels of libraries not at all)"]
+    return [
+        f"{text} (the compiler's count for one device: a loop's body counts once, kernels of libraries not at all)"
+    ]
 
 
 def versions(platform: str | None) -> dict[str, str]:

@@ -167,7 +167,10 @@ def _as_theirs(error: BaseException, place: str, hint: str | None) -> UserCodeEr
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         line = linecache.getline(error.filename, error.lineno).strip()
         frames = [*frames, traceback.FrameSummary(error.filename, error.lineno, "<module>", line=line)]
-    last = frames[-1] if frames else None
+    # Where the user's own code ends and a library's begins is what they look for.
+    own = [frame for frame in frames if f"{os.sep}site-packages{os.sep}" not in frame.filename]
+    theirs = own or frames
+    last = theirs[-1] if theirs else None
     if isinstance(error, SystemExit):
         what = f"SystemExit: {error.code}"
     else:

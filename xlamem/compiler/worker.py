@@ -171,7 +171,11 @@ def _attempt(
     from xlamem.compiler import gpu, jax_private
 
     dump.mkdir()
-    dumped: dict[str, str | bool] = {"xla_dump_to": str(dump), "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": True}
+    dumped: dict[str, str | bool] = {
+        "xla_dump_to": str(dump),
+        "xla_dump_hlo_as_text": True,
+        "xla_dump_hlo_as_proto": True,
+    }
     with jax_private.parsed(program.code) as module:
         inputs, outputs = _unsharded(module)
         send(jobs.Dumping(str(dump), platform, capacity, notes))
@@ -200,15 +204,14 @@ def _unsharded(module: Any) -> tuple[list[bool], list[bool]]:
     """Which inputs and results of an MLIR module have no sharding: there the compiler may choose one."""
     from jaxlib.mlir import ir
 
-    for operation in module.body.operations:
-        attributes = operation.attributes
-        if "sym_name" in attributes and ir.StringAttr(attributes["sym_name"]).value == "main":
-            type_ = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
-            return (
-                _without_sharding(attributes, "arg_attrs", len(type_.inputs)),
-                _without_sharding(attributes, "res_attrs", len(type_.results)),
-            )
-    raise ProgramError("the StableHLO has no function 'main'")
+    from xlamem.compiler.lowering import main_function
+
+    attributes = main_function(module).attributes
+    type_ = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
+    return (
+        _without_sharding(attributes, "arg_attrs", len(type_.inputs)),
+        _without_sharding(attributes, "res_attrs", len(type_.results)),
+    )
 
 
 def _without_sharding(attributes: Any, name: str, count: int) -> list[bool]:

@@ -142,11 +142,10 @@ class _Builder:
     def _allocation(self, a: AssignedAllocation) -> Allocation:
         kind = a.kind
         buffers = tuple([self._buffer(v, kind) for v in a.values])
-        main = _main(a, buffers)
-        heap = kind == "temp" and len(a.values) != 1
+        main = None if kind == "temp" and len(buffers) != 1 else _main(a, buffers)
         space = space_name(a.color, self.backend)
         label = None if a.parameter is None else f"parameter {a.parameter}"
-        if heap or main is None:
+        if main is None:  # a heap, or scratch
             return Allocation(
                 space=space,
                 kind=kind,
@@ -197,18 +196,23 @@ class _Builder:
             else:
                 span = self.spans.get(place)
                 owner = ownership.temp_owner(name, op_name, span, self.backward, name in self.layout_copies)
-        return Buffer(
-            name,
-            size,
-            offset,
-            shape,
-            index,
-            None if instruction is None else instruction.opcode,
-            op_name,
-            None if source is None else source.source_file,
-            None if source is None else source.source_line,
-            owner,
-            live,
+        # Half the time of Buffer(...), which is a function in Python.
+        return tuple.__new__(
+            Buffer,
+            (
+                name,
+                size,
+                offset,
+                shape,
+                index,
+                None if instruction is None else instruction.opcode,
+                op_name,
+                None if source is None else source.source_file,
+                None if source is None else source.source_line,
+                owner,
+                live,
+                None,
+            ),
         )
 
     def located(self, found: Timeline) -> Timeline:

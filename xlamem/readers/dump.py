@@ -9,18 +9,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xlamem.errors import NotAReportError
-from xlamem.readers import (
-    assignment_report,
-    buffer_assignment,
-    garbage,
-    hlo_estimate,
-    hlo_proto,
-    hlo_text,
-    live_range,
-    usage_report,
-)
+from xlamem.readers import assignment_report, garbage, hlo_proto
 from xlamem.readers.assigned import Assignment, LiveRanges
 from xlamem.readers.assignment_report import Facts
 from xlamem.readers.dump_files import Dumped, chosen, named, peak_lists, scan
@@ -28,6 +20,11 @@ from xlamem.readers.dump_target import device_of, target_of
 from xlamem.readers.hlo_module import HloModule
 from xlamem.report import MemoryReport, Source
 from xlamem.units import format_size
+
+if TYPE_CHECKING:
+    from xlamem.readers.usage_report import UsageReport
+
+# The other forms load where they are used: a single proto needs none of them, and each takes milliseconds.
 
 
 @garbage.paused()
@@ -84,6 +81,8 @@ def read_dump(path: str | Path, module: str | None = None) -> list[MemoryReport]
 
 def sniff(name: str, head: bytes) -> bool:
     """Whether :func:`read_bytes` should be asked about a file with this name and these first bytes."""
+    from xlamem.readers import buffer_assignment, hlo_text, live_range, usage_report
+
     forms = (hlo_proto, hlo_text, buffer_assignment, live_range, usage_report)
     return name.endswith(".pb") or any(form.sniff(name, head) for form in forms)
 
@@ -104,6 +103,8 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
         if proto.assignment is not None and proto.assignment.allocations:
             return assignment_report.report(proto.assignment, proto.module, proto.live, facts)
         if proto.module is not None and proto.module.sequence:
+            from xlamem.readers import hlo_estimate
+
             return hlo_estimate.report(proto.module, facts)
         raise NotAReportError(f"{name}: {'; '.join(proto.notes) or 'no HLO module in it'}")
     if name.endswith(".pb"):
@@ -111,6 +112,8 @@ def read_bytes(name: str, data: bytes) -> MemoryReport | None:
         if assignment is None:
             return None
         return assignment_report.report(assignment, None, None, facts)
+    from xlamem.readers import buffer_assignment, hlo_estimate, hlo_text, live_range, usage_report
+
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
     if buffer_assignment.sniff(name, head):
         facts = replace(facts, source=Source(name, "buffer-assignment"))
@@ -188,6 +191,8 @@ class _Dump:
                 "no buffer assignment among the files: the compile is still running or ended early"
             )
         if usage is not None and usage.totals:
+            from xlamem.readers import usage_report
+
             return usage_report.to_report(usage, replace(facts, notes=tuple(self.notes)))
         if module is None:
             module = self._module("unassigned text", "unassigned proto") or self._module(
@@ -195,6 +200,8 @@ class _Dump:
             )
         if module is None or not module.sequence:
             return None
+        from xlamem.readers import hlo_estimate
+
         return hlo_estimate.report(module, replace(facts, notes=tuple(self.notes)))
 
     def _main_file(self) -> Path:
@@ -237,6 +244,8 @@ class _Dump:
 
     def _assignment(self) -> tuple[Assignment | None, LiveRanges | None]:
         """The table of allocations, from the text if it is whole; live ranges where they come with it."""
+        from xlamem.readers import buffer_assignment, live_range
+
         text = self._text("assignment")
         found = None if text is None else buffer_assignment.parse(text)
         live = None if text is None else live_range.parse(text)
@@ -250,6 +259,8 @@ class _Dump:
         return found, live
 
     def _module(self, text_role: str = "text", proto_role: str = "proto") -> HloModule | None:
+        from xlamem.readers import hlo_text
+
         text = self._text(text_role)
         module = None if text is None else hlo_text.parse(text)
         if module is not None and not module.truncated:
@@ -262,6 +273,8 @@ class _Dump:
         return decoded or module
 
     def _live(self) -> LiveRanges | None:
+        from xlamem.readers import live_range
+
         text = self._text("live")
         found = None if text is None else live_range.parse(text)
         if found is not None and not found.truncated:
@@ -271,11 +284,13 @@ class _Dump:
         decoded = self._decoded().live if text is not None or "assignment" not in self.dumped.files else None
         return decoded or (found if found is not None and found.ranges else None)
 
-    def _usage(self) -> usage_report.UsageReport | None:
+    def _usage(self) -> UsageReport | None:
+        from xlamem.readers import usage_report
+
         text = self._text("usage")
         return None if text is None else usage_report.parse(text)
 
-    def _compare(self, assignment: Assignment, usage: usage_report.UsageReport) -> None:
+    def _compare(self, assignment: Assignment, usage: UsageReport) -> None:
         """Say so if the compiler's own total is another: two compiles, or allocations that are missing."""
         # The form of 2024 counts all memory spaces together.
         ours = sum(a.bytes for a in assignment.allocations if usage.old or a.color == 0)

@@ -47,17 +47,18 @@ class Computation:
     hand over ``load`` instead of instructions, to be called when they are first asked for.
     """
 
-    __slots__ = ("_instructions", "_load", "_opcodes", "name", "root", "root_opcode")
+    __slots__ = ("_find_root", "_instructions", "_load", "_opcodes", "_root", "name")
 
     def __init__(
         self,
         name: str,
         load: Callable[[], list[Instruction]] | None = None,
         opcodes: Callable[[], set[str]] | None = None,
+        root: Callable[[], tuple[str, str] | None] | None = None,
     ) -> None:
         self.name = name
-        self.root: str | None = None
-        self.root_opcode: str | None = None
+        self._root: tuple[str, str] | None = None
+        self._find_root = root
         self._load = load
         self._opcodes = opcodes
         self._instructions: list[Instruction] = []
@@ -68,6 +69,27 @@ class Computation:
         if self._load is not None:
             self._instructions, self._load = self._load(), None
         return self._instructions
+
+    def set_root(self, name: str, opcode: str) -> None:
+        """Say which instruction is the root."""
+        self._root = name, opcode
+
+    @property
+    def root(self) -> str | None:
+        """The name of the root; None if it is not known."""
+        found = self._rooted()
+        return None if found is None else found[0]
+
+    @property
+    def root_opcode(self) -> str | None:
+        """The opcode of the root."""
+        found = self._rooted()
+        return None if found is None else found[1]
+
+    def _rooted(self) -> tuple[str, str] | None:
+        if self._find_root is not None:
+            self._root, self._find_root = self._find_root(), None
+        return self._root
 
     @property
     def opcodes(self) -> set[str]:

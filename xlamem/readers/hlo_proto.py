@@ -17,6 +17,21 @@ from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instructi
 from xlamem.readers.hlo_proto_shapes import sized_at
 from xlamem.shape import Shape
 
+#: Opcodes that call no computation, among the frequent ones.
+_CALLS_NOTHING = frozenset(
+    {
+        "parameter",
+        "constant",
+        "get-tuple-element",
+        "tuple",
+        "bitcast",
+        "copy",
+        "copy-start",
+        "copy-done",
+        "add",
+    }
+)
+
 _FREE = 1  # the kind of an event; the others are allocations
 
 
@@ -152,15 +167,19 @@ class _ModuleReader:
                 continue
             self._look_into(n)
             for i in inside[n]:
-                (fused.update if i.opcode == "fusion" else waiting.extend)(i.called_computation_ids)
+                opcode = i.opcode
+                if opcode == "fusion":
+                    fused.update(i.called_computation_ids)
+                elif opcode not in _CALLS_NOTHING:
+                    waiting.extend(i.called_computation_ids)
         for n, c in computations.items():
             instructions = inside[n]
-            load = partial(self._instructions, c, instructions)
-            computation = Computation(c.name, load, partial(_opcodes, instructions))
-            root = _root(c, instructions)
-            if root is not None:
-                computation.root, computation.root_opcode = root.name, root.opcode
-            module.computations[c.name] = computation
+            module.computations[c.name] = Computation(
+                c.name,
+                partial(self._instructions, c, instructions),
+                partial(_opcodes, instructions),
+                partial(_root, c, instructions),
+            )
         module.fused.update(self.computation_names[n] for n in self.unseen)
 
     def instruction(self, n: int) -> Any | None:
@@ -226,12 +245,15 @@ class _ModuleReader:
         return list(made.values())
 
 
-def _root(c: Any, instructions: Sequence[Any]) -> Any | None:
-    """The root of a computation. It comes last, since operands come first; damage aside."""
+def _root(c: Any, instructions: Sequence[Any]) -> tuple[str, str] | None:
+    """Name and opcode of a computation's root. It comes last, since operands come first; damage aside."""
     wanted = c.root_id, c.id << 32 | c.root_id
-    if instructions and instructions[-1].id in wanted:
-        return instructions[-1]
-    return next((i for i in instructions if i.id in wanted), None)
+    if not instructions:
+        return None
+    found = instructions[-1]
+    if found.id not in wanted:
+        found = next((i for i in instructions if i.id in wanted), None)
+    return None if found is None else (found.name, found.opcode)
 
 
 def _opcodes(instructions: Sequence[Any]) -> set[str]:

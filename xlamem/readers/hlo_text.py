@@ -125,7 +125,7 @@ class _Reader:
                 )
             )
             if root:
-                current.root, current.root_opcode = name, opcode
+                current.set_root(name, opcode)
 
     def _other(self, line: str) -> None:
         """Take a line that is no instruction, or stands outside any computation."""

@@ -34,6 +34,7 @@ _COLUMN = re.compile(
     r"""(?:
       \((?P<process>[^()\n]{0,60}\bpid=\d+[^()\n]{0,60})\)\ ?                 # Ray, vLLM
     | (?P<service>[\w.\-]{1,60})\s*\|\ ?                                     # docker compose
+    | (?:stdout|stderr)\ [FP](?:\ |$)                                        # Kubernetes
     | >\ ?                                                                   # mail
     | E\ {3}                                                                # pytest
     | \[[\w./\-]{1,60}\.\w{1,4}:\d+\]:?\ (?!=)                             # [core.py:12]
@@ -58,6 +59,11 @@ _STARTERS = (
     r"|Peak buffers:|Buffer \d+:|Memory Space:|Total bytes|parameter allocation|=====)"
 )
 _ESCAPED_END = re.compile(r"\\[nrt]\s*" + _STARTERS)
+# The message of a line that is a JSON object, as Docker and cloud loggers write them; it may be cut.
+_JSON_MESSAGE = re.compile(r'"(?:log|message|msg|text|line|textPayload)"\s*:\s*"((?:[^"\\]|\\.)*)')
+_JSON_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_JSON_CONTROL = {"n": "\n", "t": "\t", "r": "\n", "b": "", "f": "\n"}
+
 _UNESCAPE = re.compile(r"\\+(?:r\\+n|n|r)")
 _UNESCAPE_REST = re.compile(r'\\+(["t/])')
 
@@ -106,6 +112,18 @@ def strip_prefix(line: str) -> tuple[str, bool, str]:
     return line[at:], record, who
 
 
+def _json_lines(line: str) -> list[str]:
+    """The message of a line that is a JSON object, itself perhaps one again; any other line as it is."""
+    for _ in range(3):
+        found = _JSON_MESSAGE.search(line) if line.startswith("{") else None
+        if found is None:
+            break
+        line = _JSON_ESCAPE.sub(
+            lambda m: chr(int(m[1], 16)) if m[1] else _JSON_CONTROL.get(m[2], m[2]), found[1]
+        ).rstrip("\n")
+    return line.split("\n")
+
+
 def _unescape(line: str) -> list[str]:
     """The lines of a JSON string or a repr: those whose line ends were written as ``\\n``."""
     if "\\" not in line or not _ESCAPED_END.search(line):
@@ -139,7 +157,8 @@ def normalise(text: str, first_line: int = 1, width: int | None = None) -> Lines
             line = _PAYLOAD.sub("", line)
         if "[repeated " in line:
             line = _REPEATED.sub("", line)
-        for piece in _unescape(line):
+        pieces = _json_lines(line) if line.startswith("{") else [line]
+        for piece in (part for whole in pieces for part in _unescape(whole)):
             stripped, record, who = strip_prefix(piece)
             if "**" in stripped:  # Markdown's bold; HLO has no such token
                 stripped = stripped.replace("**", "")

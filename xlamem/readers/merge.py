@@ -37,6 +37,9 @@ _FIGURES = (
 #: the same words is found however long ago it was.
 _BACK = 50
 
+#: Within so many lines a message without figures repeats the failure before it.
+_NEAR = 5
+
 
 def merge(reports: list[MemoryReport]) -> list[MemoryReport]:
     """``reports``, in the order of the text, without repetitions; the last error first, then by severity.
@@ -93,7 +96,7 @@ def _united(earlier: MemoryReport, later: MemoryReport) -> MemoryReport | None:
         return replace(
             _joined(later, earlier, later, earlier.times + later.times), notes=_ranges(earlier, later)
         )
-    if _in_other_words(earlier, later):
+    if _in_other_words(earlier, later) or _is_echo(earlier, later):
         richer, other = sorted((earlier, later), key=_richness, reverse=True)
         return _joined(_filled(richer, other), earlier, later, max(earlier.times, later.times))
     return None
@@ -139,6 +142,16 @@ def _in_other_words(a: MemoryReport, b: MemoryReport) -> bool:
     if _USAGE in forms:
         return _agree(a, b, ("used",))
     return _agree(a, b, ("used", "capacity"))
+
+
+def _is_echo(earlier: MemoryReport, later: MemoryReport) -> bool:
+    """Whether ``later`` has no figure of its own and stands right behind a failure of the same backend."""
+    if later.backend != "gpu" or not {earlier.kind, later.kind} <= {"hbm", *_RUN_TIME}:
+        return False
+    if any(value is not None for space in later.spaces for value in space.figures().values()):
+        return False
+    gap = (later.source.line or 0) - (earlier.source.end_line or 0)
+    return earlier.source.name == later.source.name and 0 <= gap <= _NEAR
 
 
 def _agree(a: MemoryReport, b: MemoryReport, names: tuple[str, ...]) -> bool:

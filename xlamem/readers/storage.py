@@ -15,11 +15,21 @@ Place = tuple[str, tuple[int, ...]]
 
 _VIEWS = frozenset({"bitcast", "optimization-barrier", "domain", "async-update", "while"})
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
+_SAME = (_VIEWS - {"while"}) | _IN_PLACE
 _IN_PLACE_ROOTS = frozenset({"tuple", "bitcast"}) | _IN_PLACE
 _SHARING = (
     _VIEWS
     | _IN_PLACE
-    | {"tuple", "get-tuple-element", "copy-start", "copy-done", "async-start", "async-done", "call", "conditional"}
+    | {
+        "tuple",
+        "get-tuple-element",
+        "copy-start",
+        "copy-done",
+        "async-start",
+        "async-done",
+        "call",
+        "conditional",
+    }
 )
 
 
@@ -65,10 +75,26 @@ class Storage:
         return inside is not None and inside.root_opcode in _IN_PLACE_ROOTS
 
     def _join(self, i: Instruction) -> None:
+        shape = i.shape
+        if i.operands and shape is not None and not shape.is_tuple:
+            # By far the most: an array that is one with a single other place.
+            index = self._index(i)
+            if index is not None:
+                self._union((i.operands[0], index), (i.name, ()))
+                return
         for source, prefix, target, at in self._same(i):
             part = _part(i.shape if target == i.name else self._shape(target), at)
             for leaf in leaves(part):
                 self._union((source, prefix + leaf), (target, at + leaf))
+
+    def _index(self, i: Instruction) -> tuple[int, ...] | None:
+        """Which part of its first operand ``i`` is, for opcodes that are that and nothing else."""
+        opcode = i.opcode
+        if opcode == "get-tuple-element":
+            return (i.number or 0,)
+        if opcode in _SAME:
+            return ()
+        return {"copy-done": (0,), "async-done": (1,)}.get(opcode)
 
     def _shape(self, name: str) -> Shape | None:
         instruction = self.module.instructions.get(name)

@@ -40,7 +40,12 @@ def to_csv(usage: Usage) -> str:
 
 def to_markdown(usage: Usage) -> str:
     """A table of one row."""
-    record = _object(usage) | {"folder": escape.markdown(str(usage.folder))}
+    record = {
+        "folder": escape.markdown(str(usage.folder)),
+        "entries": str(usage.entries),
+        "bytes": str(usage.bytes),
+        "limit": str(usage.limit),
+    }
     return "\n".join(markdown.table(_COLUMNS, [record], frozenset({"entries", "bytes", "limit"}))) + "\n"
 
 

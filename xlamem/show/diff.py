@@ -51,7 +51,8 @@ def to_csv(found: Diff) -> str:
 
 def lines(found: Diff, width: int, top: int) -> Iterator[Line]:
     """The answer for a terminal of ``width`` columns."""
-    yield from wrap([(_headline(found), "bold")], width)
+    # The answer stays on one line, however long: `| head -1` is how many people will read it.
+    yield [(_headline(found), "bold")]
     sizes = [
         [f"{s.space} {s.name}", _size(s.before), _size(s.after), signed(s.change)] for s in _changed(found)
     ]
@@ -214,7 +215,9 @@ def _aligned(rows: list[list[str]], width: int) -> Iterator[Line]:
     """Rows as columns: the first to the left, figures to the right, the shape, and the name in what room is left."""
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     room = max(width - sum(widths) - 8, 24)
-    shapes = min(max((len(row[4]) for row in rows if len(row) > 4), default=0), room * 3 // 5)
+    names = max((len(row[5]) for row in rows if len(row) > 4), default=0)
+    shapes = max((len(row[4]) for row in rows if len(row) > 4), default=0)
+    shapes = min(shapes, room - 2 - min(names, room * 2 // 5))
     for row in rows:
         figures = [row[i].rjust(widths[i]) for i in (1, 2, 3)]
         rest = ""

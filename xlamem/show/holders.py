@@ -115,6 +115,8 @@ def _axes(allocation: Allocation) -> Cell:
     found: Cell = []
     if allocation.padding_bytes:
         found += [[(escape.visible(axis), "yellow")] for axis in axis_texts(allocation.shape)]
+    if allocation.tag:
+        found.append([(escape.shorten(escape.visible(allocation.tag.split(". ")[0]), 100), "dim")])
     if allocation.shape_assumed:
         found.append([("no tile was printed; one is assumed", "dim")])
     return found

@@ -21,6 +21,9 @@ TOP = 20
 #: How many lines that nobody understood are shown.
 _UNPARSED = 5
 
+#: How many of the other reports get their line.
+_OTHERS = 30
+
 #: How many chips that fit, and that do not, are named.
 _CHIPS = 6
 
@@ -54,14 +57,15 @@ def lines(
 ) -> Iterator[Line]:
     """The first of ``explanations`` in full, of the others one line each.
 
-    ``top`` allocations are listed. ``everything`` shows each report in full, and in each all suggestions
+    ``top`` allocations are listed, and of the others no more than 30. ``everything`` shows each report in full, and in each all suggestions
     and checks.
     """
     full = explanations if everything else explanations[:1]
+    several = len({explanation.report.source.name for explanation in explanations}) > 1
     for number, explanation in enumerate(full):
         if number:
             yield BLANK
-        yield from _one(explanation, width, top, everything)
+        yield from _one(explanation, width, top, everything, several)
     rest = explanations[len(full) :]
     if rest:
         yield BLANK
@@ -69,17 +73,25 @@ def lines(
         if any(e.report.source.format == "dump" for e in rest):
             remark += ", --module NAME one program of a dump"
         yield from wrap(title("Also in the input", remark), width)
-        for explanation in rest:
+        for explanation in rest[:_OTHERS]:
             yield from bullet(f"{_where(explanation.report, full[0].report)}{explanation.headline}", width)
+        if len(rest) > _OTHERS:
+            text = f"{len(rest) - _OTHERS} more; --format csv --per failure has a row for each"
+            yield from paragraph(text, width, style="dim", indent=2)
 
 
-def _one(explanation: Explanation, width: int, top: int, everything: bool) -> Iterator[Line]:
+def _one(
+    explanation: Explanation, width: int, top: int, everything: bool, several: bool
+) -> Iterator[Line]:
     report = explanation.report
     # The answer stays on one line, however long: `| head -1` is how many people will read it.
     style = _HEADLINE_STYLES["info" if report.fits else report.severity]
     yield [(escape.visible(explanation.headline), style)]
     if explanation.verdict:
         yield from paragraph(explanation.verdict, width)
+    if several:
+        line = f":{report.source.line}" if report.source.line else ""
+        yield from paragraph(f"In {escape.visible(report.source.name)}{line}", width, style="dim")
     if report.truncated:
         text = "The input breaks off inside this report: figures may be missing."
         yield from paragraph(text, width, style="yellow")

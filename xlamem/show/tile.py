@@ -71,8 +71,10 @@ COLUMNS = (
 
 
 def answer(tile: Tile) -> str:
-    """The answer in one line: "9.0KiB for 18B of data: 512x, 9198 bytes of padding"."""
-    text = f"{words.size(tile.bytes)} for {words.size(tile.unpadded_bytes)} of data"
+    """The answer in one line: "9216 bytes (9.0KiB) for 18 bytes of data: 512x, 9198 bytes of padding"."""
+    whole = words.size(tile.bytes)
+    rounded = f" ({whole})" if tile.bytes >= 1024 else ""
+    text = f"{tile.bytes} bytes{rounded} for {tile.unpadded_bytes} bytes of data"
     if not tile.padding_bytes:
         return f"{text}: no padding"
     if tile.padding_bytes < 0:

@@ -14,14 +14,14 @@ Row = tuple[str, str, str]
 
 # In the order in which people read them: what was asked, what there is, what it is made of.
 _PLAIN = (
-    ("over", "over by", ""),
     ("requested", "asked for", ""),
     ("free", "free", ""),
     ("largest_free", "largest free piece", ""),
-    ("reservable", "reservable in one piece", ""),
-    ("total", "total", "everything at once"),
+    ("reservable", "still reservable", ""),
+    ("goal", "aimed at", "what rematerialization tried to get below"),
+    ("total", "total", ""),
     ("peak", "peak", ""),
-    ("reserved", "reserved", "kept by the system"),
+    ("reserved", "reserved", ""),
     ("arguments", "arguments", ""),
     ("outputs", "outputs", ""),
     ("aliased", "aliased", "outputs that share memory with arguments"),
@@ -53,7 +53,8 @@ def _inferred(report: MemoryReport) -> str:
 
 def totals(report: MemoryReport, space: Space) -> list[Row]:
     """All that is known about ``space``, and only that."""
-    return [*_used(space), *_known(report, space)]
+    over = [("over by", words.size(space.excess), "")] if space.excess else []
+    return [*_used(space), *over, *_known(report, space)]
 
 
 def in_a_line(space: Space) -> str:
@@ -86,11 +87,23 @@ def _known(report: MemoryReport, space: Space) -> Iterator[Row]:
         value: int | None = getattr(space, field)
         if value is None:
             continue
-        yield label, words.size(value), _made_of(space) if field == "temps" else remark
+        remark = _made_of(space) if field == "temps" else _remark(report, field) or remark
+        yield label, words.size(value), remark
         if field == "temps":
             yield from _padding(report, space)
     if space.temps is None:
         yield from _padding(report, space)
+
+
+def _remark(report: MemoryReport, field: str) -> str:
+    """What depends on the form: each counts its own things."""
+    if field == "total" and report.source.format == "tpu-oom-report":
+        return "reserved, program and arguments: outputs are not in it"
+    if field == "total":
+        return "everything at once"
+    if field == "reserved":
+        return "in the allocator's pool" if report.backend == "gpu" else "kept by the system"
+    return ""
 
 
 def _made_of(space: Space) -> str:
