@@ -41,9 +41,9 @@ def hbm(report: MemoryReport) -> Iterator[Advice]:
 def remat_warning(report: MemoryReport) -> Iterator[Advice]:
     """The compiler could not get below its goal; whether that matters, another message says."""
     space = report.space
-    if space is None or space.used is None or space.capacity is None or space.used <= space.capacity:
+    if space is None or space.used is None or space.goal is None or space.used <= space.goal:
         return
-    if not space.capacity:
+    if not space.goal:
         yield rule(
             "arguments",
             "Nothing was left for temporaries: the arguments alone fill what there is, and "

@@ -110,10 +110,16 @@ def compile(
         return answer(jobs.Job(found, path=os.fspath(function)), settings)
     if isinstance(function, Program):
         return compile_program(function, target, settings)
+    platform = found.platform or _attached_platform()
+    if found.platform is None and platform == "tpu":
+        # This process holds them now, and a TPU is held by one process only: compile for their kind instead.
+        import jax
+
+        target = jax.devices()[0].device_kind
     program = lower(
         function,
         *args,
-        platform=found.platform or _attached_platform(),
+        platform=platform,
         kwargs=kwargs,
         donate=donate,
         static=static,

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from xlamem.report import Buffer
 
 
+#: A value with less than this share of the peak is not worth naming.
+_TRACE = 0.001
+
+
 def where(peak: Peak) -> str:
     """ "step 84 of 154, fusion.19.remat": steps are counted from 1."""
     return f"step {peak.position + 1} of {peak.steps}, {peak.instruction}"
@@ -40,15 +44,17 @@ def sentences(peak: Peak) -> list[str]:
         )
     found = [text]
     count = peak.alive + len(peak.others)
-    if count and not peak.others:
-        found.append(f"Of the temporary values {'all ' if count > 1 else ''}{count} are alive there.")
+    if count == 1:
+        found.append(f"The only temporary value is {'not ' if peak.others else ''}alive there.")
+    elif count and not peak.others:
+        found.append(f"All {count} temporary values are alive there.")
     elif count:
         first = peak.others[0]
-        shape = first.name if first.shape is None else str(first.shape)
-        found.append(
-            f"Of {words.count(count, 'temporary value')} {peak.alive} are alive there; the largest that is not is "
-            f"{shape} ({words.size(first.bytes)}{_steps(first)})."
-        )
+        text = f"Of {count} temporary values {peak.alive} are alive there"
+        if first.bytes >= _TRACE * peak.live:
+            shape = first.name if first.shape is None else str(first.shape)
+            text += f"; the largest that is not is {shape} ({words.size(first.bytes)}{_steps(first)})"
+        found.append(f"{text}.")
     return found
 
 

@@ -170,11 +170,18 @@ def _holders(report: MemoryReport, width: int, top: int) -> Iterator[Line]:
     head = title("Who holds it", words.listed(report))
     yield from wrap(head, width)
     yield from holders.lines(report, width=width, top=top)
-    hidden = words.ranked(report)[top:]
+    hidden = [report.allocations[i] for i in words.ranked(report)[top:]]
     if hidden:
-        held = words.size(sum(int(report.allocations[i].bytes) for i in hidden))
-        more = f"{words.count(len(hidden), 'more allocation')}, {held} together"
-        text = f"{more}; --top {len(report.allocations)} shows all"
+        main = report.space.name if report.space is not None else hidden[0].space
+        here = [a for a in hidden if a.space == main]
+        # Bytes of different memories are not added up.
+        parts = []
+        if here:
+            held = words.size(sum(int(a.bytes) for a in here))
+            parts.append(f"{words.count(len(here), 'more allocation')}, {held} together")
+        if len(here) < len(hidden):
+            parts.append(f"{len(hidden) - len(here)} in other memory spaces")
+        text = f"{'; '.join(parts)}; --top {len(report.allocations)} shows all"
         yield from paragraph(text, width, style="dim", indent=2)
 
 

@@ -83,7 +83,11 @@ def standing(advice: Advice) -> str:
 def listed(report: MemoryReport) -> str:
     """What the list of allocations is: all of them, or only the largest."""
     if report.timelines and not report.partial:
-        return f"{count(len(report.allocations), 'value or allocation', 'values and allocations')} alive at the peak"
+        main = "" if report.space is None else report.space.name
+        here = len(report.in_space(main))
+        others = len(report.allocations) - here
+        text = f"{count(here, 'value or allocation', 'values and allocations')} alive at the peak"
+        return f"{text}, then {others} in other memory spaces at theirs" if others else text
     if report.partial:
         return f"the {len(report.allocations)} that the report lists; sums over them are lower bounds"
     return count(len(report.allocations), "allocation")
