@@ -71,13 +71,18 @@ DAMAGE: dict[str, Callable[[str], str]] = {
     ),
     "cri": _each_line("2025-06-03T07:41:11.123456789Z stderr F "),
     "cloud": lambda text: "".join(
-        json.dumps({"severity": "ERROR", "jsonPayload": {"message": line}}) + "\n" for line in text.splitlines()
+        json.dumps({"severity": "ERROR", "jsonPayload": {"message": line}}) + "\n"
+        for line in text.splitlines()
     ),
     "json in json": lambda text: json.dumps({"log": json.dumps({"message": text})}) + "\n",
     "repr": lambda text: repr(text) + "\n",
     "one line": lambda text: " ".join(text.split()),
     "wrapped at 80": _hard_wrap(80),
     "wrapped at 117": _hard_wrap(117),
+    "wrapped, then quoted": lambda text: _each_line("> ")(_hard_wrap(72)(text)),
+    "wrapped, then by a logger": lambda text: _each_line(
+        "(EngineCore pid=1) ERROR 06-03 07:41:11 [core.py:1184] "
+    )(_hard_wrap(90)(text)),
     "blank lines between": lambda text: text.replace("\n", "\n\n"),
     "markdown": _markdown,
     "trailing spaces": lambda text: text.replace("\n", "   \n"),

@@ -389,14 +389,14 @@ def test_ctrl_c_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tile() -> None:
     result = run("tile", SHAPE)
     assert result.exit_code == 0
-    assert result.output.split("\n", 1)[0] == "9.0KiB for 18B of data: 512x, 9198 bytes of padding"
+    assert result.output.split("\n", 1)[0] == "9216 bytes (9.0KiB) for 18 bytes of data: 512x, 9198 bytes of padding"
     assert "axis 3: 1 padded to 128 lanes" in result.output
     assert "What to change" in result.output
 
 
 def test_tile_without_a_layout_says_which_it_takes() -> None:
     lines = run("tile", "f32[1048576,3]").output.splitlines()
-    assert lines[0].startswith("16.00MiB for 12.00MiB of data: 1.33x")
+    assert lines[0].startswith("16777216 bytes (16.00MiB) for 12582912 bytes of data: 1.33x")
     assert "{0,1:T(4,128)}: the layout that XLA picks on v5e" in lines[1]
 
 

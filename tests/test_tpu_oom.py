@@ -293,3 +293,31 @@ def test_a_damaged_log_never_fails_and_never_invents_a_figure(
                     and not any(c.isdigit() or c in "KMGTPEiB." for c in junk)
                 ):
                     assert int(value) in SIZES, name
+
+
+def test_hosts_that_write_over_each_other_are_heard_one_by_one() -> None:
+    unet, long = UNET.read_text().splitlines(), LONG.read_text().splitlines()
+    lines = []
+    for at in range(max(len(unet), len(long))):
+        lines += [f"(W pid={pid}) {text[at]}" for pid, text in ((1, unet), (2, long)) if at < len(text)]
+    found = read_all("\n".join(lines))
+    assert sorted(len(r.allocations) for r in found) == [12, 23]
+    assert all(r.unparsed == () for r in found)
+    same = read_all("\n".join(f"[rank {rank}]: {line}" for line in unet for rank in range(8)))
+    assert [(len(r.allocations), len(r.hosts)) for r in same] == [(12, 8)]
+
+
+def test_totals_alone_are_no_success() -> None:
+    text = UNET.read_text()
+    report = read(text[text.index("Total hbm") : text.index("  1. Size")])
+    assert (report.kind, report.fits, report.severity) == ("other", None, "warning")
+    assert "whether the program fits is not said" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['if "Ran out of memory in memory space hbm." in str(e):\n    pass\n', "Allocation type: spot\nTag: a\n"],
+)
+def test_somebodys_code_is_no_report(text: str) -> None:
+    with pytest.raises(NotAReportError):
+        read(text)

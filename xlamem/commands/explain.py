@@ -14,13 +14,11 @@ from xlamem.commands.options import Output, output_options
 from xlamem.commands.parameters import size
 from xlamem.commands.parameters import target as to_target
 from xlamem.commands.progress import progress_of
+from xlamem.commands.reports import show
 from xlamem.errors import InputError, NotAReportError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from xlamem.report import MemoryReport
-    from xlamem.show.layout import Line
 
 _EPILOG = """\b
 Examples:
@@ -85,7 +83,7 @@ def command(
     else:
         reports, status = _read(sources or _piped(), options)
     if reports:
-        _show(reports, output, everything, per)
+        show(reports, output, command="explain", everything=everything, per=per)
         # An input that could not be read counts more than what the others say.
         status = status or _verdict(reports)
     click.get_current_context().exit(status)
@@ -152,7 +150,7 @@ def _follow(sources: tuple[str, ...], options: _Reading, output: Output, everyth
     status = OK
     try:
         for report in follow(sources[0], target=options.target, hbm=options.hbm):
-            _show([report], output, everything, "failure")
+            show([report], output, command="explain", everything=everything, per="failure")
             status = max(status, _verdict([report]))
     except KeyboardInterrupt:
         click.get_current_context().exit(status)
@@ -170,36 +168,3 @@ def _named(source: str) -> str | os.PathLike[str]:
 def _verdict(reports: list[MemoryReport]) -> int:
     failed = any(report.severity == "error" and report.fits is not True for report in reports)
     return DOES_NOT_FIT if failed else OK
-
-
-def _show(reports: list[MemoryReport], output: Output, everything: bool, per: str | None) -> None:
-    from xlamem.explanation import explain, outline
-
-    in_full = everything or output.format != "text"
-    explanations = [explain(r) if in_full or not at else outline(r) for at, r in enumerate(reports)]
-
-    def text(width: int) -> Iterator[Line]:
-        from xlamem.show.terminal import lines
-
-        return lines(explanations, width=width, top=output.top, everything=everything)
-
-    def json() -> str:
-        from xlamem.show.json import to_json
-
-        return to_json(explanations)
-
-    def csv() -> str:
-        from xlamem.show.csv import to_csv, to_failures_csv, to_values_csv
-
-        several = len({report.source.name for report in reports}) > 1
-        row = per or ("failure" if several else "allocation")
-        if row == "value":
-            return to_values_csv(explanations)
-        return to_failures_csv(explanations) if row == "failure" else to_csv(explanations)
-
-    def markdown() -> str:
-        from xlamem.show.markdown import to_markdown
-
-        return to_markdown(explanations, top=output.top)
-
-    output.emit(text, json=json, csv=csv, markdown=markdown)

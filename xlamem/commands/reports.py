@@ -12,11 +12,24 @@ if TYPE_CHECKING:
     from xlamem.show.layout import Line
 
 
-def show(reports: Sequence[MemoryReport], output: Output, *, command: str, everything: bool = False) -> None:
-    """Explain ``reports`` and write them. ``command`` is named in JSON."""
-    from xlamem.explanation import explain
+def show(
+    reports: Sequence[MemoryReport],
+    output: Output,
+    *,
+    command: str,
+    everything: bool = False,
+    per: str | None = None,
+) -> None:
+    """Explain ``reports`` and write them.
 
-    explanations = [explain(report) for report in reports]
+    ``command`` is named in JSON. ``per`` is what a row of CSV is: "allocation", "value" or "failure"; by itself
+    a failure if there are several inputs, an allocation otherwise.
+    """
+    from xlamem.explanation import explain, outline
+
+    # Of the reports that get one line as text only the headline is needed.
+    in_full = everything or output.format != "text"
+    explanations = [explain(r) if in_full or not at else outline(r) for at, r in enumerate(reports)]
 
     def text(width: int) -> Iterator[Line]:
         from xlamem.show.terminal import lines
@@ -29,9 +42,13 @@ def show(reports: Sequence[MemoryReport], output: Output, *, command: str, every
         return to_json(explanations, command=command)
 
     def csv() -> str:
-        from xlamem.show.csv import to_csv
+        from xlamem.show.csv import to_csv, to_failures_csv, to_values_csv
 
-        return to_csv(explanations)
+        several = len({report.source.name for report in reports}) > 1
+        row = per or ("failure" if several else "allocation")
+        if row == "value":
+            return to_values_csv(explanations)
+        return to_failures_csv(explanations) if row == "failure" else to_csv(explanations)
 
     def markdown() -> str:
         from xlamem.show.markdown import to_markdown

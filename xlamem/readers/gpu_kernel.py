@@ -16,7 +16,7 @@ from xlamem.readers.lines import Lines
 from xlamem.readers.sentence import figure, matches, program_after, sentence, source
 from xlamem.report import MemoryReport, Space
 
-_WHOLE = r"(?=[\s\\,;\"')\]]|\.(?!\d))"
+_WHOLE = r"(?=[^\S\n]|\n(?!\d)|[\\,;\"')\]]|\.(?!\d))"
 _SHARED = re.compile(
     rf"""
       (?P<xla>Shared\s+memory\s+size\s+limit\s+exceeded

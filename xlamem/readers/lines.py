@@ -79,6 +79,53 @@ class Lines(NamedTuple):
     records: tuple[bool, ...]
     who: tuple[str, ...]
 
+    @classmethod
+    def of(cls, kept: list[str], numbers: list[int], records: list[bool], who: list[str]) -> Lines:
+        """The lines ``kept``, with where each came from."""
+        return cls("\n".join(kept), _starts(kept), tuple(numbers), tuple(records), tuple(who))
+
+    def joined(self, width: int) -> Lines:
+        """With lines that were broken at ``width`` before something was put in front of each joined again."""
+        texts = self.text.split("\n")
+        parts: list[list[int]] = [[]]
+        for at, text in enumerate(texts):
+            parts[-1].append(at)
+            if len(text) < width:
+                parts.append([])
+        parts = [part for part in parts if part]
+        return Lines.of(
+            ["".join(texts[at] for at in part) for part in parts],
+            [self.numbers[part[0]] for part in parts],
+            [self.records[part[0]] for part in parts],
+            [self.who[part[0]] for part in parts],
+        )
+
+    def by_speaker(self) -> list[Lines]:
+        """Each speaker's lines by themselves: hosts and ranks write over each other, line by line.
+
+        Lines that name nobody are somebody's own where most lines name someone, as launchers do it; otherwise
+        they go on with what the last speaker said. One speaker, or none, is no reason to part anything.
+        """
+        texts = self.text.split("\n")
+        named = sum(1 for who in self.who if who)
+        if len(set(self.who) - {""}) < 2:
+            return [self]
+        launched = 2 * named > sum(1 for text in texts if text)
+        parts: dict[str, list[int]] = {}
+        last = ""
+        for at, who in enumerate(self.who):
+            last = who or ("" if launched else last)
+            parts.setdefault(last, []).append(at)
+        return [
+            Lines.of(
+                [texts[at] for at in part],
+                [self.numbers[at] for at in part],
+                [self.records[at] for at in part],
+                [self.who[at] for at in part],
+            )
+            for part in parts.values()
+        ]
+
     def index_at(self, offset: int) -> int:
         """The index of the line that holds ``offset``."""
         return max(0, bisect_right(self.starts, offset) - 1)
@@ -135,13 +182,14 @@ def _unescape(line: str) -> list[str]:
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-def normalise(text: str, first_line: int = 1, width: int | None = None) -> Lines:
+def normalise(text: str, first_line: int = 1, width: int | None = None, ends: bool = False) -> Lines:
     """Strip ``text`` line by line.
 
     Args:
         text: what was read.
         first_line: the number of its first line in the input.
         width: join lines that were broken at this width, see :func:`wrap_width`.
+        ends: keep the white space at the lines' ends, which counts where they are joined afterwards.
     """
     kept: list[str] = []
     numbers: list[int] = []
@@ -158,27 +206,35 @@ def normalise(text: str, first_line: int = 1, width: int | None = None) -> Lines
         if "[repeated " in line:
             line = _REPEATED.sub("", line)
         pieces = _json_lines(line) if line.startswith("{") else [line]
+        speaker = ""
         for piece in (part for whole in pieces for part in _unescape(whole)):
             stripped, record, who = strip_prefix(piece)
+            speaker = who or speaker  # what was one line of the input was one's
             if "**" in stripped:  # Markdown's bold; HLO has no such token
                 stripped = stripped.replace("**", "")
-            kept.append(stripped.rstrip().replace("\t", " ").replace("\xa0", " "))
+            if not ends:
+                stripped = stripped.rstrip()
+            kept.append(stripped.replace("\t", " ").replace("\xa0", " "))
             numbers.append(number)
             records.append(record)
-            speakers.append(who)
-    return Lines("\n".join(kept), _starts(kept), tuple(numbers), tuple(records), tuple(speakers))
+            speakers.append(speaker)
+    return Lines.of(kept, numbers, records, speakers)
+
+
+#: Lines this short are not broken by anybody.
+_TAIL = 40
 
 
 def wrap_width(text: str) -> int | None:
     """The width at which ``text`` was broken in mid-word, as terminals and chats do; None if it was not.
 
-    That is the length of its longest lines, if several have it.
+    That is the length of its longest lines, if several different ones have it.
     """
-    counts: dict[int, int] = {}
-    for line in _LINE_END.split(text):
-        counts[len(line)] = counts.get(len(line), 0) + 1
-    width = max(counts, default=0)
-    return width if width >= 40 and counts[width] >= 2 else None
+    lines = _LINE_END.split(text)
+    width = max(map(len, lines), default=0)
+    # The same line from many hosts is long as often, and tells nothing.
+    tails = {line[-_TAIL:] for line in lines if len(line) == width}
+    return width if width >= _TAIL and len(tails) >= 2 else None
 
 
 def _joined(lines: Iterable[tuple[int, str]], width: int) -> Iterator[tuple[int, str]]:

@@ -71,23 +71,30 @@ def read_log(opened: Input) -> Iterator[MemoryReport]:
 
 
 def _read_text(text: str, first_line: int, name: str) -> list[MemoryReport]:
-    reports = _read_forms(normalise(text, first_line), name)
-    width = wrap_width(text)
-    if width is not None:
-        # Perhaps the text was broken at a fixed width; believe that only if more is understood then.
-        again = _read_forms(normalise(text, first_line, width), name)
+    lines = normalise(text, first_line)
+    reports = _read_forms(lines, name)
+    # Perhaps the text was broken at a fixed width, with the prefixes or before they came; believe that only if
+    # more is understood then.
+    others: list[Lines] = []
+    if (width := wrap_width(text)) is not None:
+        others.append(normalise(text, first_line, width))
+    if (inner := wrap_width(lines.text)) is not None and inner != width:
+        others.append(normalise(text, first_line, ends=True).joined(inner))
+    for other in others:
+        again = _read_forms(other, name)
         if _understood(again) > _understood(reports):
-            return again
+            reports = again
     return reports
 
 
 def _read_forms(lines: Lines, name: str) -> list[MemoryReport]:
     found: list[MemoryReport] = []
-    for form in FORMS:
-        if any(word in lines.text for word in form.words):
-            found.extend(form.reader()(lines, name))
+    for part in lines.by_speaker():
+        for form in FORMS:
+            if any(word in part.text for word in form.words):
+                found.extend(_with_host(report, part) for report in form.reader()(part, name))
     found.sort(key=lambda report: report.source.line or 0)
-    return [_with_host(report, lines) for report in found]
+    return found
 
 
 def _with_host(report: MemoryReport, lines: Lines) -> MemoryReport:
@@ -96,17 +103,18 @@ def _with_host(report: MemoryReport, lines: Lines) -> MemoryReport:
     return replace(report, hosts=(who,)) if who else report
 
 
-def _understood(reports: list[MemoryReport]) -> int:
-    """How much of the text made sense: facts found less lines not understood.
+def _understood(reports: list[MemoryReport]) -> tuple[int, int]:
+    """How much of the text made sense: facts found less lines not understood, then the length of the labels.
 
     A report that was told in one piece is better than the same in two.
     """
-    facts = 0
+    facts = labels = 0
     for report in reports:
         facts -= 12
         for a in report.allocations:
-            facts += 2 + (a.shape is not None) + (a.kind != "other") + len(a.label or "") // 40
+            facts += 2 + (a.shape is not None) + (a.kind != "other")
+            labels += len(a.label or "")
         for space in report.spaces:
             facts += sum(value is not None for value in space.figures().values())
         facts -= 3 * len(report.unparsed)
-    return facts
+    return facts, labels

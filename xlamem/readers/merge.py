@@ -96,6 +96,9 @@ def _united(earlier: MemoryReport, later: MemoryReport) -> MemoryReport | None:
         return replace(
             _joined(later, earlier, later, earlier.times + later.times), notes=_ranges(earlier, later)
         )
+    if later.kind == "other" and earlier.source.format == "tpu-runtime" and _follows(earlier, later):
+        # The runtimes of 2020 added the program's totals.
+        return _joined(_filled(earlier, later), earlier, later, earlier.times)
     if _in_other_words(earlier, later) or _is_echo(earlier, later):
         richer, other = sorted((earlier, later), key=_richness, reverse=True)
         return _joined(_filled(richer, other), earlier, later, max(earlier.times, later.times))
@@ -150,6 +153,10 @@ def _is_echo(earlier: MemoryReport, later: MemoryReport) -> bool:
         return False
     if any(value is not None for space in later.spaces for value in space.figures().values()):
         return False
+    return _follows(earlier, later)
+
+
+def _follows(earlier: MemoryReport, later: MemoryReport) -> bool:
     gap = (later.source.line or 0) - (earlier.source.end_line or 0)
     return earlier.source.name == later.source.name and 0 <= gap <= _NEAR
 

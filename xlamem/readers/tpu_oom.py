@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from xlamem.readers.lines import RECORD, Lines
 from xlamem.readers.tpu_items import Item, build
-from xlamem.report import MemoryReport, Source, Space, Target, Unparsed
+from xlamem.report import Kind, MemoryReport, Source, Space, Target, Unparsed
 from xlamem.targets import infer
 from xlamem.units import SIZE_PATTERN, Size, size_from, slack_of
 
@@ -82,6 +82,7 @@ _PROGRAM_FIELD = {
     "overlays": "overlays",
 }
 _MAX_GAP_LINES = 12
+_QUOTES = ('"', "'", "`", "\\")
 
 
 @dataclass
@@ -101,6 +102,8 @@ class _Draft:
     items: list[Item] = field(default_factory=list)
     item_open: bool = False
     suppressed: bool = False
+    made: bool = False
+    head_end: int = 0
     stamps: int = 0
     unparsed: list[Unparsed] = field(default_factory=list)
 
@@ -139,8 +142,9 @@ def _block(token: re.Match[str]) -> str:
     return " ".join(token.group().split())
 
 
-#: What a report can begin with when its head was cut off. A bare "Size:" or "Shape:" is anybody's word.
-_STARTERS = frozenset({"head", "module", "usage", "total", "program", "list", "unpadded", "extra", "type"})
+#: What a report can begin with when its head was cut off, and a numbered item. "Size:", "Tag:" or "Allocation type:"
+#: by themselves are anybody's words.
+_STARTERS = frozenset({"head", "module", "usage", "total", "program", "list"})
 
 
 def read_tpu_oom(lines: Lines, name: str) -> Iterator[MemoryReport]:
@@ -189,6 +193,7 @@ def _read(draft: _Draft, token: re.Match[str], span: str, lines: Lines) -> _Span
     if kind == "module":
         draft.program = token["module_name"]
     elif kind == "usage":
+        draft.made = True
         match = _USAGE.match(span)
         if match is not None:
             row = draft.row(token["usage_space"].lower())
@@ -219,6 +224,7 @@ def _read(draft: _Draft, token: re.Match[str], span: str, lines: Lines) -> _Span
 
 def _read_head(draft: _Draft, token: re.Match[str], span: str, lines: Lines) -> _Spans:
     draft.headed = True
+    draft.head_end = token.end()
     draft.space = token["head_space"].lower()
     row = draft.row(draft.space)
     used: _Spans = []
@@ -310,6 +316,11 @@ def _finish(draft: _Draft, lines: Lines, name: str, end: int) -> Iterator[Memory
     figures = any(v is not None for row in draft.spaces.values() for v in row.values())
     if not (draft.headed or draft.items or figures):
         return
+    if (
+        not (draft.items or figures or draft.blocks)
+        and lines.text[draft.head_end : draft.head_end + 1] in _QUOTES
+    ):
+        return  # somebody's code that looks for these words
     spaces = [Space(name=space, **row) for space, row in draft.spaces.items()]  # type: ignore[arg-type]
     spaces.sort(key=lambda space: space.name != main)
     if not any(space.name == main for space in spaces):
@@ -321,11 +332,18 @@ def _finish(draft: _Draft, lines: Lines, name: str, end: int) -> Iterator[Memory
     fits = False if failed else _fits(spaces)
     failed = failed or fits is False
     notes: list[str] = []
+    if failed:
+        kind: Kind = "hbm" if main == "hbm" else "host" if main == "host" else "onchip"
+    else:
+        # Totals that are part of something else, a failure that was cut on both sides for instance, say nothing.
+        kind = "success" if draft.made else "other"
+    if kind == "other":
+        notes.append("Only totals are in the input: whether the program fits is not said.")
     if not draft.headed and draft.items:
         notes.append("The head of the report, with what was used of what, is not in the input.")
     yield MemoryReport(
-        kind=("hbm" if main == "hbm" else "host" if main == "host" else "onchip") if failed else "success",
-        severity="error" if failed else "info",
+        kind=kind,
+        severity="error" if failed else "info" if kind == "success" else "warning",
         source=Source(name, "tpu-oom-report", lines.number_at(draft.start), lines.number_at(max(end - 1, 0))),
         message=draft.message or lines.text[draft.start : end].split("\n", 1)[0].strip(),
         backend="tpu",

@@ -57,8 +57,8 @@ def lines(
 ) -> Iterator[Line]:
     """The first of ``explanations`` in full, of the others one line each.
 
-    ``top`` allocations are listed, and of the others no more than 30. ``everything`` shows each report in full, and in each all suggestions
-    and checks.
+    ``top`` allocations are listed, and of the others no more than 30. ``everything`` shows each report in full,
+    and in each all suggestions and checks.
     """
     full = explanations if everything else explanations[:1]
     several = len({explanation.report.source.name for explanation in explanations}) > 1
@@ -80,9 +80,7 @@ def lines(
             yield from paragraph(text, width, style="dim", indent=2)
 
 
-def _one(
-    explanation: Explanation, width: int, top: int, everything: bool, several: bool
-) -> Iterator[Line]:
+def _one(explanation: Explanation, width: int, top: int, everything: bool, several: bool) -> Iterator[Line]:
     report = explanation.report
     # The answer stays on one line, however long: `| head -1` is how many people will read it.
     style = _HEADLINE_STYLES["info" if report.fits else report.severity]
