@@ -5,6 +5,7 @@ from __future__ import annotations
 from xlamem.advice import advise_report
 from xlamem.analysis import checks, fit, verdict
 from xlamem.analysis.headline import headline
+from xlamem.analysis.padding import total_padding
 from xlamem.finding import Explanation
 from xlamem.report import MemoryReport
 
@@ -33,6 +34,7 @@ def explain(report: MemoryReport) -> Explanation:
         checks=checks.run(report),
         fits=fit.fits(report),
         advice=advise_report(report),
+        padding=total_padding(report),
         peak=at_peak,
         whole=whole,
     )

@@ -134,12 +134,21 @@ class Peak:
         return self.live - self.unpadded
 
 
+class Padding(NamedTuple):
+    """Bytes of padding. ``lower_bound`` is true where only the largest allocations are known."""
+
+    bytes: int
+    provenance: Provenance
+    lower_bound: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """A report with all that can be said about it without compiling anything.
 
     ``headline`` answers "what ran out, by how much, on what" in one line; ``verdict`` says why in one;
-    ``findings`` are ordered, the main reason first. From a dump or a module there is a ``peak``; ``report`` then
+    ``findings`` are ordered, the main reason first. ``padding`` is that of the whole memory space, arguments and outputs
+    included. From a dump or a module there is a ``peak``; ``report`` then
     lists what is alive there, and ``whole`` is the report as it was read, with every value of every heap.
     """
 
@@ -150,5 +159,6 @@ class Explanation:
     checks: tuple[Check, ...] = ()
     fits: tuple[Fit, ...] = ()
     advice: tuple[Advice, ...] = ()
+    padding: Padding | None = None
     peak: Peak | None = None
     whole: MemoryReport | None = None

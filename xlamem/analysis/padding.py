@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from xlamem.finding import Padding
 from xlamem.report import Allocation, MemoryReport, Provenance, Space
 from xlamem.units import slack_of
 
 #: Kinds of allocations that TPU reports leave out of their totals of padding.
 _AROUND = ("argument", "output", "alias")
-
-
-class Padding(NamedTuple):
-    """Bytes of padding. ``lower_bound`` is true where only the largest allocations are known."""
-
-    bytes: int
-    provenance: Provenance
-    lower_bound: bool
 
 
 def total_padding(report: MemoryReport) -> Padding | None:

@@ -94,6 +94,8 @@ def report_object(explanation: Explanation) -> dict[str, object]:
         "message": report.message,
         "source": _source(report.source),
         "spaces": _spaces(report),
+        # Of the space the report is about, arguments and outputs included; a space's own "padding" is of its temps.
+        "padding": explanation.padding and explanation.padding._asdict(),
         "allocations": [allocation_row(allocation) for allocation in report.allocations],
         "findings": [
             {"name": f.name, "bytes": integer(f.bytes), "text": f.text} for f in explanation.findings
@@ -103,6 +105,8 @@ def report_object(explanation: Explanation) -> dict[str, object]:
         "checks": [{"name": c.name, "ok": c.ok, "text": c.text} for c in explanation.checks],
         "partial": report.partial,
         "truncated": report.truncated,
+        "suppressed": report.suppressed,
+        "hosts": list(report.hosts),
         "times": report.times,
         "notes": list(report.notes),
         "unparsed": [{"line": line.line, "text": line.text} for line in report.unparsed],
