@@ -56,6 +56,9 @@ class ParseError(InputError, ValueError):
         caret = " " * (len(lead) + position - start) + "^"
         super().__init__(f"{what}\n  {lead}{shown}\n  {caret}")
 
+    def __reduce__(self) -> tuple[type[ParseError], tuple[str, str, int]]:
+        return ParseError, (self.what, self.text, self.position)
+
 
 class UnknownTargetError(XlamemError, ValueError):
     """No chip of that name is known."""

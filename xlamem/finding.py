@@ -120,7 +120,7 @@ class Peak:
     unpadded: int
     fragmentation: int | None
     alive: int
-    others: tuple[Buffer, ...]
+    others: Sequence[Buffer]
     owners: Node
     scopes: Node
     sources: Node

@@ -6,6 +6,7 @@ exact it is. ``None`` means that the input did not say.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -173,7 +174,7 @@ class Allocation:
     owner: str | None = None
     live: tuple[int, int] | None = None
     at_peak: bool | None = None
-    buffers: tuple[Buffer, ...] = ()
+    buffers: Sequence[Buffer] = ()
     provenance: Provenance = "reported"
     #: The 1-based line of the input that this was read from.
     line: int | None = None

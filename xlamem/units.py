@@ -9,17 +9,23 @@ figure is therefore known only to half of its last digit: ``12.50G`` is 12.5 GiB
 from __future__ import annotations
 
 import re
+from operator import index
 
-from xlamem.errors import ParseError
+from xlamem.errors import InputError, ParseError
 
 _EXPONENT = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 #: One printed size, for use inside larger patterns; groups: number, unit. A number without a unit is none: it
 #: may be the rest of a size that was cut.
-SIZE_PATTERN = r"(\d{1,20}(?:\.\d{1,9})?) ?([KMGTPE](?:i?B)?|B)(?![a-z0-9])"
+SIZE_PATTERN = r"([0-9]{1,20}(?:\.[0-9]{1,9})?) ?([KMGTPE](?:i?B)?|B)(?![a-z0-9])"
 
 # What people type is laxer than what compilers print: "14 gib", "16g", "1e9" is refused.
-_TYPED = re.compile(r"\s*(\d{1,20}(?:\.\d{1,9})?)\s*([kmgtpe]?)(?:i?b)?\s*", re.IGNORECASE)
+_TYPED = re.compile(
+    r"\s*([0-9]{1,20}(?:\.[0-9]{1,9})?)\s*([kmgtpe]?)(?:i?b)?\s*", re.IGNORECASE | re.ASCII
+)
+
+#: 8 EiB: what addresses of 64 bits reach.
+_MOST = 1 << 63
 
 
 class Size(int):
@@ -76,12 +82,30 @@ def parse_size(text: str) -> Size:
     All units are binary (1K = 1024 bytes), whatever they are called.
 
     Raises:
-        ParseError: ``text`` is not a size.
+        ParseError: ``text`` is not a size, or one that no memory has.
     """
     match = _TYPED.fullmatch(text)
     if match is None:
         raise ParseError("not a size; write it as 16G, 640M, 14 GiB or a number of bytes", text, 0)
-    return size_from(match[1], match[2])
+    size = size_from(match[1], match[2])
+    if size > _MOST:
+        raise ParseError("more than any memory has", text, 0)
+    return size
+
+
+def parse_capacity(given: int | str) -> int:
+    """A memory's bytes, given as a number of them or as :func:`parse_size` reads it.
+
+    Raises:
+        InputError: it is neither, or no memory has so much, or so little.
+    """
+    try:
+        size = int(parse_size(given)) if isinstance(given, str) else index(given)
+    except TypeError:
+        raise InputError(f"not a size: {given!r}; give bytes as an int, or text such as '16G'") from None
+    if isinstance(given, bool) or not 0 < size <= _MOST:
+        raise InputError(f"no memory has {given} bytes: give more than 0, and no more than 8 EiB")
+    return size
 
 
 def format_size(n: int) -> str:

@@ -17,11 +17,10 @@ def headline(report: MemoryReport) -> str:
     if report.kind == "remat-warning":
         return _remat(report, space)
     if report.kind == "benign":
-        return f"No failure: {_asked(space, 'XLA wanted {} more for speed and did without')}."
+        more = f"{format_size(space.requested)} more" if space.requested is not None else "more memory"
+        return f"No failure: XLA wanted {more} for speed and did without."
     if report.kind == "kernel-shared-memory":
-        text = _asked(space, "a kernel asks for {} of shared memory")
-        limit = f", and a block can have {format_size(space.capacity)}" if space.capacity else ""
-        return f"{text[0].upper()}{text[1:]}{limit}{_program(report)}."
+        return f"{_kernel(space)}{_program(report)}."
     if report.kind == "not-xla":
         name = "CuPy" if report.source.format.startswith("cupy") else "PyTorch"
         return f"{name} (not XLA) ran out of {_memory(report, space)}{_figures(space)}."
@@ -86,8 +85,13 @@ def _program(report: MemoryReport) -> str:
     return f", program {report.program}" if report.program else ""
 
 
-def _asked(space: Space, text: str) -> str:
-    return text.format(format_size(space.requested) if space.requested is not None else "some")
+def _kernel(space: Space) -> str:
+    """What a kernel wants of a block's shared memory."""
+    if space.requested is None:
+        most = f", which is {format_size(space.capacity)}" if space.capacity else ""
+        return f"A kernel asks for more shared memory than a block can have{most}"
+    limit = f", and a block can have {format_size(space.capacity)}" if space.capacity else ""
+    return f"A kernel asks for {format_size(space.requested)} of shared memory{limit}"
 
 
 def _figures(space: Space, report: MemoryReport | None = None) -> str:

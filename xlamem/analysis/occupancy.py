@@ -7,7 +7,6 @@ count once. Sums over values would count them twice or more.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -24,8 +23,7 @@ class Extent(NamedTuple):
         return self.offset + self.bytes
 
 
-@dataclass(slots=True)
-class _Cluster:
+class _Cluster(NamedTuple):
     """Values that overlap each other, directly or through others."""
 
     start: int
@@ -40,56 +38,72 @@ class Occupancy:
     def __init__(self) -> None:
         self.live = 0
         self.unpadded = 0
-        # Clusters do not overlap, so that they can be found by their starts.
+        # Clusters do not overlap, so that they can be found by their starts. Lists beside each other: most
+        # clusters are one value, and an object for each takes longer than all else.
         self._starts: list[int] = []
-        self._clusters: list[_Cluster] = []
+        self._ends: list[int] = []
+        self._members: list[Extent | _Cluster] = []
 
     def add(self, extent: Extent) -> None:
         """A value becomes live."""
-        if extent.bytes <= 0:
+        start, size, unpadded = extent
+        if size <= 0:
             return
-        first, last = self._touching(extent)
-        if first == last:  # most values share their bytes with nobody
-            self.live += extent.bytes
-            self.unpadded += extent.unpadded
-            self._starts.insert(first, extent.offset)
-            self._clusters.insert(first, _Cluster(extent.offset, extent.end, [extent], extent.unpadded))
+        end = start + size
+        starts = self._starts
+        at = bisect_right(starts, start)
+        if (at and self._ends[at - 1] > start) or (at < len(starts) and starts[at] < end):
+            first, last = self._touching(extent)
+            members = [extent]
+            for n in range(first, last):
+                members += self._in(n)
+            self._replace(first, last, [_cluster(members)])
             return
-        members = [extent]
-        for cluster in self._clusters[first:last]:
-            members += cluster.members
-        self._replace(first, last, [_cluster(members)])
+        # Most values share their bytes with nobody.
+        self.live += size
+        self.unpadded += unpadded
+        starts.insert(at, start)
+        self._ends.insert(at, end)
+        self._members.insert(at, extent)
 
     def remove(self, extent: Extent) -> None:
         """A value that was added is no longer needed."""
-        if extent.bytes <= 0:
+        start, size, unpadded = extent
+        if size <= 0:
+            return
+        at = bisect_right(self._starts, start) - 1
+        if self._members[at] == extent:
+            self.live -= size
+            self.unpadded -= unpadded
+            del self._starts[at], self._ends[at], self._members[at]
             return
         first, last = self._touching(extent)
-        if last - first == 1 and len(self._clusters[first].members) == 1:
-            self.live -= extent.bytes
-            self.unpadded -= extent.unpadded
-            del self._starts[first], self._clusters[first]
-            return
-        members = [m for cluster in self._clusters[first:last] for m in cluster.members]
+        members = [m for n in range(first, last) for m in self._in(n)]
         members.remove(extent)
         self._replace(first, last, _clusters(members))
+
+    def _in(self, n: int) -> list[Extent]:
+        found = self._members[n]
+        return found.members if isinstance(found, _Cluster) else [found]
 
     def _touching(self, extent: Extent) -> tuple[int, int]:
         """The clusters that share bytes with ``extent``: first and one past the last."""
         last = bisect_left(self._starts, extent.end)
         first = max(0, bisect_right(self._starts, extent.offset) - 1)
-        if first < last and self._clusters[first].end <= extent.offset:
+        if first < last and self._ends[first] <= extent.offset:
             first += 1
         return first, max(first, last)
 
     def _replace(self, first: int, last: int, new: list[_Cluster]) -> None:
-        for old in self._clusters[first:last]:
-            self.live -= old.end - old.start
+        for n in range(first, last):
+            old = self._members[n]
+            self.live -= self._ends[n] - self._starts[n]
             self.unpadded -= old.unpadded
         for cluster in new:
             self.live += cluster.end - cluster.start
             self.unpadded += cluster.unpadded
-        self._clusters[first:last] = new
+        self._members[first:last] = [c.members[0] if len(c.members) == 1 else c for c in new]
+        self._ends[first:last] = [cluster.end for cluster in new]
         self._starts[first:last] = [cluster.start for cluster in new]
 
 
@@ -108,6 +122,11 @@ def _clusters(members: list[Extent]) -> list[_Cluster]:
 def _cluster(members: list[Extent]) -> _Cluster:
     start = min(m.offset for m in members)
     end = max(m.end for m in members)
+    if len(members) == 1:
+        return _Cluster(start, end, members, members[0].unpadded)
+    first = members[0]
+    if members.count(first) == len(members):  # views of one buffer
+        return _Cluster(start, end, members, first.unpadded)
     chosen = representatives(members)
     covered = sum(m.bytes for m in chosen)
     # Bytes that only partly overlapping values cover are not claimed to be padding.

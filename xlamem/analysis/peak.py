@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xlamem.analysis import copies, ownership
+from xlamem.analysis.heap import counts
 from xlamem.analysis.timeline import alive_at_peak, is_heap, main_space
 from xlamem.finding import Peak
+from xlamem.lazy import Lazy
 from xlamem.report import Allocation, Buffer, MemoryReport
 
 
@@ -32,7 +36,7 @@ def peak(report: MemoryReport) -> Peak | None:
         unpadded=found.unpadded[at],
         fragmentation=None if report.space is None else report.space.fragmentation,
         alive=alive,
-        others=tuple(sorted(others, key=lambda value: -value.bytes)),
+        others=others,
         owners=ownership.by_owner(rows, name),
         scopes=ownership.by_scope(rows, name),
         sources=ownership.by_source(rows, name),
@@ -42,18 +46,24 @@ def peak(report: MemoryReport) -> Peak | None:
     )
 
 
-def _values(allocations: tuple[Allocation, ...]) -> tuple[int, list[Buffer]]:
-    """How many temporary values are alive at the peak, and those that are not."""
-    alive = 0
-    others: list[Buffer] = []
-    for allocation in allocations:
-        if is_heap(allocation):
-            alive += sum(value.at_peak is True for value in allocation.buffers)
-            others += [value for value in allocation.buffers if value.at_peak is False]
-        elif allocation.kind == "temp":
-            alive += allocation.at_peak is True
-            others += [_value(allocation)] if allocation.at_peak is False else []
-    return alive, others
+def _values(allocations: tuple[Allocation, ...]) -> tuple[int, Sequence[Buffer]]:
+    """How many temporary values are alive at the peak, and those that are not, the largest first."""
+    temps = [a for a in allocations if a.kind == "temp"]
+    alive = others = 0
+    for a in temps:
+        here, elsewhere = counts(a.buffers) if is_heap(a) else (a.at_peak is True, a.at_peak is False)
+        alive, others = alive + here, others + elsewhere
+    return alive, Lazy(others, lambda: _others(temps))
+
+
+def _others(temps: list[Allocation]) -> tuple[Buffer, ...]:
+    found: list[Buffer] = []
+    for a in temps:
+        if is_heap(a):
+            found += [value for value in a.buffers if value.at_peak is False]
+        elif a.at_peak is False:
+            found.append(_value(a))
+    return tuple(sorted(found, key=lambda value: -value.bytes))
 
 
 def _value(a: Allocation) -> Buffer:

@@ -8,13 +8,13 @@ that must fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import add
 
+from xlamem.analysis.heap import HeapValues, at_peak, extent, knows_peak, timed
 from xlamem.analysis.occupancy import Extent, Occupancy, representatives
 from xlamem.report import Allocation, Buffer, MemoryReport, Space, Timeline
-from xlamem.shape import Shape
 
 
 def timeline(
@@ -26,7 +26,7 @@ def timeline(
     """
     here = [a for a in allocations if a.space == space]
     temps = [a for a in here if is_heap(a)]
-    if not steps or not here or not all(any(b.live for b in a.buffers) for a in temps if a.bytes):
+    if not steps or not here or not all(any(t.live for t in timed(a.buffers)) for a in temps if a.bytes):
         return None
     others = [a for a in here if not is_heap(a)]
     live = [sum(int(a.bytes) for a in others)] * len(steps)
@@ -35,14 +35,14 @@ def timeline(
         now, data = _profile(allocation.buffers, len(steps))
         live = list(map(add, live, now))
         unpadded = list(map(add, unpadded, data))
-    peak_at = live.index(max(live))
+    names, op_names = zip(*steps, strict=True)
     return Timeline(
         space=space,
         live=tuple(live),
         unpadded=tuple(unpadded),
-        instructions=tuple(name for name, _ in steps),
-        peak_at=peak_at,
-        op_names=tuple(op_name for _, op_name in steps),
+        instructions=names,
+        peak_at=live.index(max(live)),
+        op_names=op_names,
     )
 
 
@@ -51,46 +51,31 @@ def is_heap(allocation: Allocation) -> bool:
     return allocation.kind == "temp" and bool(allocation.buffers)
 
 
-def extent(buffer: Buffer) -> Extent:
-    """Where a buffer lies in its allocation, and how much of it is data."""
-    size, shape = int(buffer.bytes), buffer.shape
-    # A tuple's own buffer is a table of pointers: all of it is data.
-    data = size if shape is None or shape.is_tuple else min(size, data_of(shape))
-    return Extent(buffer.offset, size, data)
-
-
-_data: dict[int, tuple[Shape, int]] = {}
-
-
-def data_of(shape: Shape) -> int:
-    """``shape.unpadded_bytes``, remembered: a program has tens of thousands of values of a few hundred shapes."""
-    # By identity, which holds as long as the shape is kept here; to hash a shape takes as long as to count it.
-    known = _data.get(id(shape))
-    if known is None:
-        if len(_data) > 10_000:
-            _data.clear()
-        known = _data[id(shape)] = shape, int(shape.unpadded_bytes)
-    return known[1]
-
-
 def _unpadded(allocation: Allocation) -> int:
     return int(allocation.bytes if allocation.unpadded_bytes is None else allocation.unpadded_bytes)
 
 
-def _profile(buffers: Iterable[Buffer], length: int) -> tuple[list[int], list[int]]:
+def _profile(buffers: Sequence[Buffer], length: int) -> tuple[list[int], list[int]]:
     """Bytes in use and bytes of data at each of ``length`` positions."""
     coming: dict[int, list[Extent]] = {}
     going: dict[int, list[Extent]] = {}
-    for buffer in buffers:
-        span = buffer.live
+    for item, span in timed(buffers):
         if span is None or span[0] >= length:
             continue
-        item = extent(buffer)
-        start = max(0, span[0])
-        coming.setdefault(start, []).append(item)
+        first, last = span
+        start = max(0, first)
         # A value is still there at the position of its last use.
-        going.setdefault(max(start, span[1]) + 1, []).append(item)
+        end = max(start, last) + 1
+        if start in coming:
+            coming[start].append(item)
+        else:
+            coming[start] = [item]
+        if end in going:
+            going[end].append(item)
+        else:
+            going[end] = [item]
     occupancy = Occupancy()
+    add, remove = occupancy.add, occupancy.remove
     live: list[int] = []
     unpadded: list[int] = []
     for position in sorted({*coming, *going, length}):
@@ -99,40 +84,27 @@ def _profile(buffers: Iterable[Buffer], length: int) -> tuple[list[int], list[in
         live += [occupancy.live] * (position - len(live))
         unpadded += [occupancy.unpadded] * (position - len(unpadded))
         for item in going.get(position, ()):
-            occupancy.remove(item)
+            remove(item)
         for item in coming.get(position, ()):
-            occupancy.add(item)
+            add(item)
     return live, unpadded
 
 
-def with_peak(allocation: Allocation, found: Timeline | None) -> Allocation:
-    """``allocation`` with ``at_peak`` on it and its buffers, and of a heap how much is padding there."""
-    if found is None:
-        return allocation
-    at = found.peak_at
-    buffers = tuple(_at(b, at) for b in allocation.buffers)
-    if not is_heap(allocation):
-        # Held for the whole run, whichever value is in it at the moment.
-        return _held(allocation, buffers)
-    padding = sum(e.bytes - e.unpadded for e in representatives([extent(b) for b in buffers if b.at_peak]))
-    return replace(allocation, buffers=buffers, at_peak=True, unpadded_bytes=int(allocation.bytes) - padding)
+def set_peak(allocation: Allocation, found: Timeline) -> None:
+    """Put on ``allocation`` that it is alive at the peak, and of a heap how much is padding there.
 
-
-def _held(allocation: Allocation, buffers: tuple[Buffer, ...]) -> Allocation:
-    """``dataclasses.replace`` in a third of its time: a program has thousands of allocations."""
-    made = object.__new__(Allocation)
+    In place, for the reader that has just made it: to copy thousands of allocations takes as long as to make them.
+    """
     put = object.__setattr__
-    for name in Allocation.__slots__:
-        put(made, name, getattr(allocation, name))
-    put(made, "buffers", buffers)
-    put(made, "at_peak", True)
-    return made
-
-
-def _at(b: Buffer, position: int) -> Buffer:
-    live = b.live
-    at_peak = None if live is None else live[0] <= position <= live[1]
-    return tuple.__new__(Buffer, (*b[:-1], at_peak))
+    # Held for the whole run, whichever value is in it at the moment.
+    put(allocation, "at_peak", True)
+    if isinstance(allocation.buffers, HeapValues):
+        allocation.buffers.peak = found.peak_at
+    if is_heap(allocation):
+        at = found.peak_at
+        alive = [t.extent for t in timed(allocation.buffers) if t.live and t.live[0] <= at <= t.live[1]]
+        padding = sum(e.bytes - e.unpadded for e in representatives(alive))
+        put(allocation, "unpadded_bytes", int(allocation.bytes) - padding)
 
 
 def with_totals(space: Space, allocations: Sequence[Allocation], found: Timeline | None) -> Space:
@@ -180,15 +152,14 @@ def expanded(report: MemoryReport) -> MemoryReport:
 
 def _rows(allocation: Allocation) -> list[Allocation]:
     """The values of a heap alive at the peak, one row for those that share bytes; else the allocation."""
-    if not is_heap(allocation) or all(b.at_peak is None for b in allocation.buffers):
+    if not is_heap(allocation) or not knows_peak(allocation.buffers):
         return [allocation]
     at: dict[Extent, Buffer] = {}
-    for buffer in allocation.buffers:
-        if buffer.at_peak:
-            # Of several in the same bytes the first with a name of the user's says most.
-            item = extent(buffer)
-            if item not in at or (at[item].op_name is None and buffer.op_name is not None):
-                at[item] = buffer
+    for buffer in at_peak(allocation.buffers):
+        # Of several in the same bytes the first with a name of the user's says most.
+        item = extent(buffer)
+        if item not in at or (at[item].op_name is None and buffer.op_name is not None):
+            at[item] = buffer
     return [as_allocation(at[item], allocation) for item in representatives(list(at)) if item.bytes]
 
 

@@ -50,6 +50,8 @@ def command(
     from xlamem.readers import read
     from xlamem.show import diff as shown
 
+    if before == after == "-":
+        raise click.UsageError("only one of BEFORE and AFTER can be standard input")
     first = read(before, target=target, hbm=hbm, module=module)
     found = diff(first, read(after, target=target, hbm=hbm, module=module), budget)
 

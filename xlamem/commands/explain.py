@@ -15,6 +15,7 @@ from xlamem.commands.parameters import size
 from xlamem.commands.parameters import target as to_target
 from xlamem.commands.progress import progress_of
 from xlamem.commands.reports import show
+from xlamem.commands.streams import is_terminal
 from xlamem.errors import InputError, NotAReportError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def command(
 
 
 def _piped() -> tuple[str, ...]:
-    if sys.stdin is None or sys.stdin.isatty():
+    if sys.stdin is None or is_terminal(sys.stdin):
         raise click.UsageError("name a log, or pipe one in: python train.py 2>&1 | xlamem explain")
     return ("-",)
 

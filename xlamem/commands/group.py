@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from xlamem import __version__
-from xlamem.commands.exits import ERROR, INTERRUPTED, NO_REPORT
+from xlamem.commands.exits import ERROR, INTERRUPTED, NO_REPORT, OK
+from xlamem.commands.streams import silence
 from xlamem.errors import NotAReportError, XlamemError
 
 _HELP = """Read what XLA says about memory: who holds the bytes, how many are padding, what to change.
@@ -43,6 +43,20 @@ class LazyGroup(click.Group):
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         )
         self._summaries = dict(summaries)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """As in click; ``--help`` and ``--version``, which are written here, may find no room or no reader."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except BrokenPipeError:
+            silence()
+            raise click.exceptions.Exit(OK) from None
+        except OSError as error:
+            fail(error)
+            silence()
+            raise click.exceptions.Exit(ERROR) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order in which people need them."""
@@ -89,8 +103,12 @@ class LazyGroup(click.Group):
         except NotAReportError as error:
             fail(error)
             ctx.exit(NO_REPORT)
-        except (XlamemError, OSError) as error:
+        except XlamemError as error:
             fail(error)
+            ctx.exit(ERROR)
+        except OSError as error:
+            fail(error)
+            silence()
             ctx.exit(ERROR)
 
 
@@ -103,16 +121,6 @@ def fail(error: Exception) -> None:
     else:
         message = str(error)
     click.echo("error: " + "\n".join(escape.visible_lines(message)), err=True)
-
-
-def silence() -> None:
-    """Send what is still to be written on standard output nowhere: its reader has seen enough, and left.
-
-    Python flushes once more when it ends, which must not fail again.
-    """
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
-    os.close(devnull)
 
 
 def _version_option() -> click.Option:

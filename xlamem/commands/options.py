@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from errno import EBADF
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from xlamem.commands.group import silence
+from xlamem.commands.streams import is_terminal, silence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "csv", "markdown")
 
 _BY_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+
+#: Wider text than this serves nobody.
+_WIDEST = 10_000
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -38,11 +42,13 @@ class Output:
     def text_width(self) -> int:
         """How wide plain text may be."""
         if self.width is not None:
-            return self.width
-        if self.file is None and sys.stdout.isatty():
-            return max(os.get_terminal_size().columns, 40)
+            return min(self.width, _WIDEST)
         columns = os.environ.get("COLUMNS", "")
-        return max(int(columns), 40) if columns.isdecimal() else 100
+        if columns.isascii() and columns.isdigit():
+            return min(max(int(columns[:9]), 40), _WIDEST)
+        if self.file is None and is_terminal(sys.stdout):
+            return min(max(os.get_terminal_size().columns, 40), _WIDEST)
+        return 100
 
     @property
     def in_color(self) -> bool:
@@ -50,7 +56,7 @@ class Output:
         return (
             self.color
             and self.file is None
-            and sys.stdout.isatty()
+            and is_terminal(sys.stdout)
             and not os.environ.get("NO_COLOR")
             and os.environ.get("TERM") != "dumb"
         )
@@ -75,7 +81,7 @@ class Output:
             # Not at the top: plain text needs no rich, and comes sooner without.
             from xlamem.show import color
 
-            console = color.terminal_console(self.width)
+            console = color.terminal_console(self.text_width)
             color.put(lines(console.width), console)
         else:
             from xlamem.show.layout import text_of
@@ -87,6 +93,8 @@ class Output:
             with open(self.file, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
             return
+        if sys.stdout is None:
+            raise OSError(EBADF, "standard output is closed")
         binary = getattr(sys.stdout, "buffer", None)
         if binary is None:  # somebody caught the output as text
             sys.stdout.write(text)

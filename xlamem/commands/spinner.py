@@ -6,11 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from xlamem.commands.streams import is_terminal
+
 
 @contextmanager
 def spinner(what: str) -> Iterator[Callable[[str, float], None] | None]:
     """What to call with a stage and the seconds so far; None where standard error is no terminal."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console

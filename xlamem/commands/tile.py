@@ -12,7 +12,7 @@ from xlamem.commands.exits import ERROR, OK
 from xlamem.commands.group import fail
 from xlamem.commands.options import Output, output_options
 from xlamem.commands.parameters import target as to_target
-from xlamem.errors import InputError
+from xlamem.errors import InputError, NotReadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,6 +56,8 @@ def command(shapes: tuple[str, ...], target: str, output: Output) -> None:
 def _texts(shapes: tuple[str, ...]) -> Iterable[str]:
     for text in shapes:
         if text == "-":
+            if sys.stdin is None:
+                raise NotReadableError("-: standard input is closed")
             lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
             yield from (line.strip() for line in lines if line.strip())
         else:

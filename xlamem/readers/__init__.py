@@ -14,6 +14,7 @@ from dataclasses import replace
 from xlamem.errors import InputError, NotAReportError
 from xlamem.readers.input import Input, Progress, Source, open_input
 from xlamem.report import MemoryReport, Target
+from xlamem.units import parse_capacity
 
 __all__ = ["read", "read_all"]
 
@@ -24,7 +25,7 @@ _DUMPED = re.compile(
 
 
 def read(
-    source: Source, *, target: str | None = None, hbm: int | None = None, module: str | None = None
+    source: Source, *, target: str | None = None, hbm: int | str | None = None, module: str | None = None
 ) -> MemoryReport:
     """The most important memory report of ``source``: what stopped the run. See :func:`read_all`."""
     return read_all(source, target=target, hbm=hbm, module=module)[0]
@@ -34,7 +35,7 @@ def read_all(
     source: Source,
     *,
     target: str | None = None,
-    hbm: int | None = None,
+    hbm: int | str | None = None,
     module: str | None = None,
     progress: Progress | None = None,
 ) -> list[MemoryReport]:
@@ -45,22 +46,24 @@ def read_all(
             standard input, an open file, bytes, or text: a string with a line end in it, or the one line of a failure,
             such as ``str(exception)``.
         target: the chip, where the reader knows better than what the report's capacity suggests.
-        hbm: the capacity of the device memory in bytes, likewise.
+        hbm: the capacity of the device memory, likewise: bytes, or text such as "16G".
         module: in a dump folder, which programs: a name or a part of one.
         progress: called while a large file is read, with the bytes so far and in all (0: not known).
 
     Raises:
         NotReadableError: there is no such file, or it can be neither read nor decoded.
         NotAReportError: nothing in it is a memory report.
+        InputError: ``hbm`` is no size of a memory, or ``target`` is of another kind than the input.
         UnknownTargetError: ``target`` is no chip.
     """
+    capacity = None if hbm is None else parse_capacity(hbm)
     if isinstance(source, os.PathLike | str) and "\n" not in str(source) and os.path.isdir(source):
         from xlamem.readers.folder import read_folder
 
         reports = read_folder(os.fspath(source), module)
     else:
         reports = _read_file(open_input(source, progress))
-    return [_override(report, target, hbm) for report in reports]
+    return [_override(report, target, capacity) for report in reports]
 
 
 def _read_file(opened: Input) -> list[MemoryReport]:

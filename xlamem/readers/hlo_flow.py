@@ -42,14 +42,10 @@ class Flow:
         """The instruction that runs each computation."""
         return {name: i for i in self.module.sequence if i.opcode != "fusion" for name in i.called}
 
-    @cached_property
-    def users(self) -> dict[str, list[Instruction]]:
-        """Which steps of the program use each instruction's result, in program order."""
-        found: dict[str, list[Instruction]] = {}
-        for instruction in self.module.sequence:
-            for operand in dict.fromkeys(instruction.operands):
-                found.setdefault(operand, []).append(instruction)
-        return found
+    def users(self, name: str) -> list[Instruction]:
+        """Which steps of the program use the result of ``name``, in program order."""
+        sequence = self.module.sequence
+        return [sequence[at] for at in dict.fromkeys(self.module.uses.get(name, ()))]
 
     def root(self, computation: str) -> str | None:
         """The name of a computation's root."""
@@ -143,10 +139,10 @@ class Flow:
         """Who writes a buffer that nobody made: an allocation that is handed to a loop."""
         seen = set(passed)
         name, index = place
-        for user in self.users.get(name, ())[:20]:
+        for user in self.users(name)[:20]:
             if user.opcode != "tuple" or index:
                 continue
-            for loop in self.users.get(user.name, ()):
+            for loop in self.users(user.name):
                 if loop.opcode == "while":
                     inner: Place | None = (loop.name, (user.operands.index(name),))
                     while inner is not None and inner not in seen and len(seen) < _STEPS:
@@ -189,7 +185,7 @@ class Flow:
 
     def _use(self, name: str, index: tuple[int, ...]) -> tuple[Instruction, str, tuple[int, ...]] | None:
         """The first use of a value, and where the value is from there on; None if it is not used."""
-        for user in self.users.get(name, ()):
+        for user in self.users(name):
             if user.opcode == "tuple":
                 return user, user.name, (user.operands.index(name), *index)
             if user.opcode == "get-tuple-element":

@@ -5,7 +5,6 @@ Text (:mod:`xlamem.readers.hlo_text`) and proto (:mod:`xlamem.readers.hlo_proto`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -44,30 +43,19 @@ class Computation:
     """A computation: its instructions in program order if the module is scheduled, and its root.
 
     Most computations of a module are the insides of fusions, and few of those matter for memory: a reader may
-    hand over ``load`` instead of instructions, to be called when they are first asked for.
+    make a class of its own that reads what is asked for.
     """
 
-    __slots__ = ("_find_root", "_instructions", "_load", "_opcodes", "_root", "name")
+    __slots__ = ("_instructions", "_root", "name")
 
-    def __init__(
-        self,
-        name: str,
-        load: Callable[[], list[Instruction]] | None = None,
-        opcodes: Callable[[], set[str]] | None = None,
-        root: Callable[[], tuple[str, str] | None] | None = None,
-    ) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self._root: tuple[str, str] | None = None
-        self._find_root = root
-        self._load = load
-        self._opcodes = opcodes
         self._instructions: list[Instruction] = []
 
     @property
     def instructions(self) -> list[Instruction]:
         """The instructions; a list to append to while the computation is read."""
-        if self._load is not None:
-            self._instructions, self._load = self._load(), None
         return self._instructions
 
     def set_root(self, name: str, opcode: str) -> None:
@@ -87,14 +75,12 @@ class Computation:
         return None if found is None else found[1]
 
     def _rooted(self) -> tuple[str, str] | None:
-        if self._find_root is not None:
-            self._root, self._find_root = self._find_root(), None
         return self._root
 
     @property
     def opcodes(self) -> set[str]:
-        """The opcodes in it, which a reader may know without taking the instructions apart."""
-        return {i.opcode for i in self.instructions} if self._opcodes is None else self._opcodes()
+        """The opcodes in it."""
+        return {i.opcode for i in self.instructions}
 
 
 @dataclass
@@ -130,6 +116,20 @@ class HloModule:
         if self.entry in self.computations:
             self._flatten(self.computations[self.entry], done, {self.entry})
         return tuple(done)
+
+    @cached_property
+    def uses(self) -> dict[str, list[int]]:
+        """At which positions of the sequence each instruction's result is used, ascending."""
+        found: dict[str, list[int]] = {}
+        known = found.get
+        for at, instruction in enumerate(self.sequence):
+            for operand in instruction.operands:
+                there = known(operand)
+                if there is None:
+                    found[operand] = [at]
+                else:
+                    there.append(at)
+        return found
 
     def _flatten(self, computation: Computation, done: list[Instruction], inside: set[str]) -> None:
         for instruction in computation.instructions:

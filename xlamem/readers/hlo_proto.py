@@ -6,32 +6,21 @@ Only the fields of :mod:`xlamem.readers.hlo_schema` are decoded.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any, TypeVar
 
-from xlamem.readers import hlo_schema
+from xlamem.readers import hlo_columns, hlo_schema
 from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value
 from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction
 from xlamem.readers.hlo_proto_shapes import sized_at
 from xlamem.shape import Shape
 
-#: Opcodes that call no computation, among the frequent ones.
-_CALLS_NOTHING = frozenset(
-    {
-        "parameter",
-        "constant",
-        "get-tuple-element",
-        "tuple",
-        "bitcast",
-        "copy",
-        "copy-start",
-        "copy-done",
-        "add",
-    }
-)
+T = TypeVar("T")
 
+_DAMAGED = "the .pb cannot be decoded: it is cut off, damaged or still being written"
 _FREE = 1  # the kind of an event; the others are allocations
 
 
@@ -77,11 +66,12 @@ def read(data: bytes) -> ProtoContents:
     except DecodeError:
         bare = _try(DecodeError, "HloModule", data)
         if bare is None or not bare.computations:
-            return ProtoContents(
-                notes=("the .pb cannot be decoded: it is cut off, damaged or still being written",)
-            )
+            return ProtoContents(notes=(_DAMAGED,))
         proto = hlo_schema.message("HloProto")(hlo_module=bare)
-    return _contents(proto)
+    try:
+        return _contents(proto)
+    except DecodeError:
+        return ProtoContents(notes=(_DAMAGED,))
 
 
 def read_assignment(data: bytes) -> Assignment | None:
@@ -89,7 +79,12 @@ def read_assignment(data: bytes) -> Assignment | None:
     from google.protobuf.message import DecodeError
 
     proto = _try(DecodeError, "BufferAssignment", data)
-    return None if proto is None or not proto.buffer_allocations else _assignment(proto, _places(proto, None))
+    if proto is None or not proto.buffer_allocations:
+        return None
+    try:
+        return _assignment(proto, _places(proto, None))
+    except DecodeError:
+        return None
 
 
 def _parsed(name: str, data: bytes) -> Any:
@@ -128,7 +123,7 @@ def _contents(proto: Any) -> ProtoContents:
         module = reader.module
     if not proto.HasField("buffer_assignment"):
         return ProtoContents(module)
-    places = _places(proto.buffer_assignment, None if reader is None else reader.instruction)
+    places = _places(proto.buffer_assignment, reader)
     assignment = _assignment(proto.buffer_assignment, places)
     live = None if module is None else _traces(proto.buffer_assignment, module, places)
     return ProtoContents(module, assignment, live)
@@ -143,121 +138,186 @@ class _ModuleReader:
         self.order = {s.key: s.value for s in proto.schedule.sequences}
         module.scheduled = bool(self.order)
         module.aliased_parameters = frozenset(e.parameter_number for e in proto.input_output_alias.entries)
-        computations = {c.id: c for c in proto.computations}
-        self.computation_names = {n: c.name for n, c in computations.items()}
-        self.inside = inside = {n: c.instructions for n, c in computations.items()}
-        entry = next(
-            (
-                n
-                for n, c in computations.items()
-                if c.name == proto.entry_computation_name or n == proto.entry_computation_id
-            ),
-            None,
-        )
-        module.entry = None if entry is None else self.computation_names[entry]
-        #: The instructions as decoded, by id, which is unique in a module; only those that can have a buffer.
-        self.by_id: dict[int, Any] = {}
+        self.protos = protos = {c.id: c for c in proto.computations}
+        self.names = names = {n: c.name for n, c in protos.items()}
+        entry = next((n for n, name in names.items() if name == proto.entry_computation_name), None)
+        if entry is None and proto.entry_computation_id in names:
+            entry = proto.entry_computation_id
+        module.entry = None if entry is None else names[entry]
+        #: Name and serialized shape of the instructions read, by id, which is unique in a module.
+        self.made: dict[int, tuple[str, bytes]] = {}
+        self.rows: dict[int, list[Instruction]] = {}
+        #: The insides of fusions, until somebody asks for them.
+        self.unread = dict.fromkeys(protos)
         fused: set[int] = set()
-        self.unseen: set[int] = set(computations)
         # Two thirds of a module are insides of fusions, which are not looked into: what runs is walked instead.
-        waiting = [*computations] if entry is None else [entry]
-        while waiting:
-            n = waiting.pop()
-            if n not in self.unseen or n in fused:
-                continue
-            self._look_into(n)
-            for i in inside[n]:
-                opcode = i.opcode
-                if opcode == "fusion":
-                    fused.update(i.called_computation_ids)
-                elif opcode not in _CALLS_NOTHING:
-                    waiting.extend(i.called_computation_ids)
-        for n, c in computations.items():
-            instructions = inside[n]
-            module.computations[c.name] = Computation(
-                c.name,
-                partial(self._instructions, c, instructions),
-                partial(_opcodes, instructions),
-                partial(_root, c, instructions),
-            )
-        module.fused.update(self.computation_names[n] for n in self.unseen)
+        level = [*protos] if entry is None else [entry]
+        while level:
+            level = [n for n in self.read(level, fused) if n in self.unread and n not in fused]
+        for n, name in names.items():
+            module.computations[name] = _ProtoComputation(name, n, self)
+        module.fused.update([names[n] for n in self.unread])
 
-    def instruction(self, n: int) -> Any | None:
-        """The instruction that has the id ``n``, which has a buffer: it is then no inside of a fusion."""
-        found = self.by_id.get(n)
-        if found is None and self.unseen:
-            # What a reduction inside a fusion applies has buffers too. An id's upper half is its computation's.
-            for computation in [n >> 32] if n >> 32 in self.unseen else [*self.unseen]:
-                self._look_into(computation)
-                self.module.fused.discard(self.computation_names[computation])
-            found = self.by_id.get(n)
+    def find(self, wanted: Iterable[int]) -> None:
+        """Read what has the instructions with these ids, which have buffers: it is then no inside of a fusion."""
+        missing = [n for n in wanted if n not in self.made]
+        if not missing or not self.unread:
+            return
+        # What a reduction inside a fusion applies has buffers too. An id's upper half is its computation's.
+        inside = dict.fromkeys([n >> 32 for n in missing if n >> 32 in self.unread])
+        for part in (inside, self.unread):
+            if part is inside or any(n not in self.made and n >> 32 not in inside for n in missing):
+                self.module.fused.difference_update([self.names[n] for n in part])
+                self.read([*part], set())
+
+    def instructions(self, n: int) -> list[Instruction]:
+        """The instructions of a computation, in program order."""
+        if n not in self.rows:
+            from google.protobuf.message import DecodeError
+
+            try:
+                self.read([n], set())
+            except DecodeError:  # an inside of a fusion: what is outside was read already
+                self.rows[n] = []
+            self.unread[n] = None  # still an inside
+        return self.rows[n]
+
+    @cached_property
+    def roots(self) -> dict[int, tuple[str, str]]:
+        """Name and opcode of each computation's root. It comes last, since operands come first; damage aside."""
+        filled = {n: c for n, c in self.protos.items() if c.instructions}
+        found: dict[int, tuple[str, str]] = {}
+        last = hlo_columns.heads([c.instructions[-1] for c in filled.values()])
+        for (n, c), (name, opcode, own) in zip(filled.items(), last, strict=True):
+            root = c.root_id
+            if own != root and own != n << 32 | root:
+                heads = hlo_columns.heads(c.instructions)
+                fitting = (h for h in heads if h[2] in (root, n << 32 | root))
+                name, opcode, own = next(fitting, ("", "", -1))
+            if own >= 0:
+                found[n] = name, opcode
         return found
 
-    def _look_into(self, computation: int) -> None:
-        self.unseen.remove(computation)
-        found = self.inside[computation] = list(self.inside[computation])
-        self.by_id.update([(i.id, i) for i in found])
-
-    def _called(self, i: Any) -> tuple[str, ...]:
-        names = self.computation_names
-        return tuple([names[n] for n in i.called_computation_ids if n in names])
-
-    def _instructions(self, c: Any, instructions: Sequence[Any]) -> list[Instruction]:
-        name, base = c.name, c.id << 32
-        place, known = self.frames.place, self.frames.known
-        made: dict[int, Instruction] = {}
-        names = {i.id: i.name for i in instructions}
-        new = tuple.__new__
-        for i in instructions:
-            opcode = i.opcode
-            called: tuple[str, ...] = ()
-            operands: tuple[str, ...] = ()
-            number = None
-            if opcode == "parameter":
-                number = i.parameter_number
-            elif opcode != "constant":
-                if opcode == "get-tuple-element":
-                    number = i.tuple_index
-                elif opcode in CALLERS:
-                    called = self._called(i)
+    def read(self, numbers: Sequence[int], fused: set[int]) -> list[int]:
+        """Read these computations. What their steps call is returned, what their fusions call added to ``fused``."""
+        parts = [list(self.protos[n].instructions) for n in numbers]
+        rows = list(chain.from_iterable(parts))
+        columns = hlo_columns.instructions(rows)
+        names: dict[int, str] = dict(zip(columns.ids, columns.names, strict=True))
+        if len(names) < len(rows) and len(numbers) > 1:
+            # Ids that are unique in their computation only.
+            return [called for n in numbers for called in self.read([n], fused)]
+        for n in numbers:
+            self.unread.pop(n, None)
+        self.made.update(zip(columns.ids, zip(columns.names, columns.shapes, strict=True), strict=True))
+        steps: list[int] = []
+        called: list[tuple[str, ...]] = []
+        for opcode, ids in zip(columns.opcodes, _runs(columns.called, -1), strict=True):
+            named: tuple[str, ...] = ()
+            if ids:
+                (fused.update if opcode == "fusion" else steps.extend)(ids)
+                if opcode in CALLERS:
+                    named = tuple([self.names[n] for n in ids if n in self.names])
                     if opcode == "while":
-                        called = called[::-1]  # stored body first, run and printed condition first
-                try:
-                    operands = tuple([names[o] for o in i.operand_ids])
-                except KeyError:
-                    # Ids were once local to the computation; today its id is their upper half.
-                    operands = tuple([names.get(o) or names.get(base | o, "") for o in i.operand_ids])
-            shape, size = sized_at(i.shape)
-            where = i.metadata
-            op_name, file, line = known[where] if where in known else place(where)
-            own = i.id
-            # Half the time of Instruction(...), which is a function in Python.
-            made[own] = new(
-                Instruction,
-                (names[own], opcode, shape, size, name, operands, called, number, op_name, file, line),
+                        named = named[::-1]  # stored body first, run and printed condition first
+            called.append(named)
+        numbered = [
+            parameter if opcode == "parameter" else element if opcode == "get-tuple-element" else None
+            for opcode, parameter, element in zip(
+                columns.opcodes, columns.parameter_numbers, columns.tuple_indices, strict=True
             )
-        sequence = self.order[c.id].instruction_ids[:] if c.id in self.order else ()
-        if len(sequence) == len(made):
-            try:
-                return [made[i] for i in sequence]
-            except KeyError:
-                pass
-        return list(made.values())
+        ]
+        sizes = [sized_at(shape) for shape in columns.shapes]
+        known, place = self.frames.known, self.frames.place
+        places = [known[where] if where in known else place(where) for where in columns.metadata]
+        homes = [self.names[n] for n, part in zip(numbers, parts, strict=True) for _ in part]
+        new = tuple.__new__
+        # Half the time of Instruction(...), which is a function in Python.
+        made = [
+            new(Instruction, (name, opcode, shape, size, home, uses, calls, number, op_name, file, line))
+            for name, opcode, (shape, size), home, uses, calls, number, (op_name, file, line) in zip(
+                columns.names,
+                columns.opcodes,
+                sizes,
+                homes,
+                self._operands(columns, names, homes),
+                called,
+                numbered,
+                places,
+                strict=True,
+            )
+        ]
+        start = 0
+        for n, part in zip(numbers, parts, strict=True):
+            end = start + len(part)
+            self.rows[n] = self._in_order(n, columns.ids[start:end], made[start:end])
+            start = end
+        return steps
+
+    def _operands(
+        self, columns: hlo_columns.Instructions, names: dict[int, str], homes: list[str]
+    ) -> list[tuple[str, ...]]:
+        found = list(map({**names, -1: _MARK}.get, columns.operands))
+        if None in found:
+            # Ids were once local to the computation; today its id is their upper half.
+            numbers = {name: n for n, name in self.names.items()}
+            at = -1
+            for k, o in enumerate(columns.operands):
+                at += o == -1
+                if found[k] is None:
+                    found[k] = names.get(numbers[homes[at]] << 32 | o, "")
+        return [tuple(run) for run in _runs(found, _MARK)]
+
+    def _in_order(self, n: int, ids: list[int], rows: list[Instruction]) -> list[Instruction]:
+        sequence = self.order.get(n)
+        if sequence is None:
+            return rows
+        order = list(sequence.instruction_ids)
+        if order == ids or len(order) != len(ids):
+            return rows
+        by_id = dict(zip(ids, rows, strict=True))
+        try:
+            return [by_id[i] for i in order]
+        except KeyError:
+            return rows
 
 
-def _root(c: Any, instructions: Sequence[Any]) -> tuple[str, str] | None:
-    """Name and opcode of a computation's root. It comes last, since operands come first; damage aside."""
-    wanted = c.root_id, c.id << 32 | c.root_id
-    if not instructions:
-        return None
-    found = instructions[-1]
-    if found.id not in wanted:
-        found = next((i for i in instructions if i.id in wanted), None)
-    return None if found is None else (found.name, found.opcode)
+_MARK = "\0"
 
 
-def _opcodes(instructions: Sequence[Any]) -> set[str]:
-    return {i.opcode for i in instructions}
+def _runs(column: Sequence[T], mark: T) -> list[list[T]]:
+    """What follows each ``mark`` in a column."""
+    found: list[list[T]] = []
+    run: list[T] = []
+    for value in column:
+        if value == mark:
+            run = []
+            found.append(run)
+        else:
+            run.append(value)
+    return found
+
+
+class _ProtoComputation(Computation):
+    """A computation that is read when somebody looks into it."""
+
+    __slots__ = ("number", "reader")
+
+    def __init__(self, name: str, number: int, reader: _ModuleReader) -> None:
+        self.name = name
+        self.number = number
+        self.reader = reader
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        return self.reader.instructions(self.number)
+
+    def _rooted(self) -> tuple[str, str] | None:
+        return self.reader.roots.get(self.number)
+
+    @property
+    def opcodes(self) -> set[str]:
+        return hlo_columns.opcodes(self.reader.protos[self.number].instructions)
 
 
 class _Frames:
@@ -297,33 +357,43 @@ class _Frames:
 _Place = tuple[str, tuple[int, ...], Shape | None]
 
 
-def _places(proto: Any, instruction: Callable[[int], Any | None] | None) -> dict[int, _Place]:
+def _places(proto: Any, reader: _ModuleReader | None) -> dict[int, _Place]:
     """The logical buffers of a buffer assignment, by their ids."""
+    ids, defined = hlo_columns.table("LogicalBuffers", list(proto.logical_buffers))
+    names, indices, instructions = hlo_columns.table("Locations", defined)
+    made: dict[int, tuple[str, bytes]] = {}
+    if reader is not None:
+        reader.find(instructions)
+        made = reader.made
     found: dict[int, _Place] = {}
-    for buffer in proto.logical_buffers:
-        location = buffer.defined_at
-        index = _index(location.shape_index)
-        made = None if instruction is None else instruction(location.instruction_id)
-        if made is None:
-            found[buffer.id] = location.instruction_name, index, None
+    for buffer, name, packed, instruction in zip(ids, names, indices, instructions, strict=True):
+        index = _index(packed) if packed else ()
+        if instruction in made:
+            name, shape = made[instruction]
+            found[buffer] = name, index, sized_at(shape, index)[0] if packed else sized_at(shape)[0]
         else:
-            found[buffer.id] = made.name, index, sized_at(made.shape, index)[0]
+            found[buffer] = name, index, None
     return found
 
 
 def _assignment(proto: Any, places: dict[int, _Place]) -> Assignment:
-    missing = 0
     allocations = []
     new = tuple.__new__
-    for a in proto.buffer_allocations:
-        values = []
-        for assigned in a.assigned:
-            place = places.get(assigned.logical_buffer_id)
-            if place is None:
-                missing += 1
-                continue
+    assigned = [list(a.assigned) for a in proto.buffer_allocations]
+    values: list[Value | None] = []
+    columns = hlo_columns.table("AssignedValues", list(chain.from_iterable(assigned)))
+    for buffer, offset, size in zip(*columns, strict=True):
+        place = places.get(buffer)
+        if place is None:
+            values.append(None)
+        else:
             name, index, shape = place
-            values.append(new(Value, (name, index, assigned.size, assigned.offset, shape, False)))
+            values.append(new(Value, (name, index, size, offset, shape, False)))
+    missing = values.count(None)
+    start = 0
+    for a, part in zip(proto.buffer_allocations, assigned, strict=True):
+        own = values[start : start + len(part)]
+        start += len(part)
         parameter = a.is_entry_computation_parameter
         allocations.append(
             AssignedAllocation(
@@ -335,7 +405,7 @@ def _assignment(proto: Any, places: dict[int, _Place]) -> Assignment:
                 constant=a.is_constant,
                 thread_local=a.is_thread_local,
                 live_out=a.maybe_live_out,
-                values=tuple(values),
+                values=tuple([v for v in own if v is not None]),
             )
         )
     notes = (f"{missing} values of the buffer assignment are not defined in it",) if missing else ()
@@ -359,34 +429,31 @@ def _traces(proto: Any, module: HloModule, places: dict[int, _Place]) -> LiveRan
     position, without saying at which one: a value ends at its last use before the next allocation, or, where
     no use is seen (loops hide them), at the latest allocation before the free. The peak does not change.
     """
-    positions: dict[str, int] = {}
-    uses: dict[str, list[int]] = {}
-    for at, instruction in enumerate(module.sequence):
-        positions[instruction.name] = at
-        for operand in instruction.operands:
-            uses.setdefault(operand, []).append(at)
+    sequence = tuple([i.name for i in module.sequence])
+    positions = {name: at for at, name in enumerate(sequence)}
+    uses = module.uses
     ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
     for trace in proto.heap_simulator_traces:
         start: dict[int, tuple[str, tuple[int, ...], int]] = {}
         now = 0
         pending: list[tuple[str, tuple[int, ...], int]] = []
-        for event in trace.events:
-            buffer = event.buffer_id
-            if event.kind == _FREE:
+        for kind, buffer, by in zip(*hlo_columns.table("Events", list(trace.events)), strict=True):
+            if kind == _FREE:
                 if buffer in start:
                     pending.append(start[buffer])
                 continue
             place = places.get(buffer)
             if place is None:
                 continue
-            name = place[0] or event.instruction_name
+            name = place[0] or by
             at = positions.get(name, now)
             if at > now:
-                _end(pending, uses, now, at - 1, ranges)
+                if pending:
+                    _end(pending, uses, now, at - 1, ranges)
                 now = at
             start[buffer] = name, place[1], at
-        _end(pending, uses, now, len(module.sequence), ranges)
-    return LiveRanges(tuple([i.name for i in module.sequence]), ranges, exact=False)
+        _end(pending, uses, now, len(sequence), ranges)
+    return LiveRanges(sequence, ranges, exact=False)
 
 
 def _end(

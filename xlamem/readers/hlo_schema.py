@@ -24,22 +24,36 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     },
     "Computation": {
         "name": (1, "string"),
-        "instructions": (2, "Instruction*"),
+        "instructions": (2, "bytes*"),
         "id": (5, "int64"),
         "root_id": (6, "int64"),
     },
-    "Instruction": {
-        "name": (1, "string"),
-        "opcode": (2, "string"),
-        # Left undecoded: a module has a hundred times more shapes and metadata than distinct ones.
-        "shape": (3, "bytes"),
-        "metadata": (7, "bytes"),
-        "parameter_number": (9, "int64"),
-        "tuple_index": (13, "int64"),
-        "id": (35, "int64"),
+    # From here to "Metadata": columns, see hlo_columns. Shapes and metadata stay undecoded: a module has a
+    # hundred times more of them than distinct ones.
+    "Instructions": {
+        "name": (1, "string*"),
+        "opcode": (2, "string*"),
+        "shape": (3, "bytes*"),
+        "metadata": (7, "bytes*"),
+        "parameter_number": (9, "int64*"),
+        "tuple_index": (13, "int64*"),
+        "id": (35, "int64*"),
         "operand_ids": (36, "int64*"),
         "called_computation_ids": (38, "int64*"),
     },
+    "Heads": {"name": (1, "string*"), "opcode": (2, "string*"), "id": (35, "int64*")},
+    "LogicalBuffers": {"id": (1, "int64*"), "defined_at": (3, "bytes*")},
+    "Locations": {
+        "instruction_name": (2, "string*"),
+        "shape_index": (3, "bytes*"),
+        "instruction_id": (4, "int64*"),
+    },
+    "AssignedValues": {
+        "logical_buffer_id": (1, "int64*"),
+        "offset": (2, "int64*"),
+        "size": (3, "int64*"),
+    },
+    "Events": {"kind": (1, "int32*"), "buffer_id": (2, "int64*"), "instruction_name": (4, "string*")},
     "Metadata": {
         "op_name": (2, "string"),
         "source_file": (3, "string"),
@@ -78,17 +92,9 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Tile": {"dimensions": (1, "int64*")},
     "SplitConfig": {"dimension": (1, "int64"), "split_indices": (2, "int64*")},
     "BufferAssignment": {
-        "logical_buffers": (1, "LogicalBuffer*"),
+        "logical_buffers": (1, "bytes*"),
         "buffer_allocations": (3, "BufferAllocation*"),
         "heap_simulator_traces": (4, "HeapSimulatorTrace*"),
-    },
-    "LogicalBuffer": {"id": (1, "int64"), "defined_at": (3, "Location")},
-    "Location": {
-        "instruction_name": (2, "string"),
-        # Packed numbers, left as they are: nearly all are empty or one of a few, and a list of the library's
-        # takes longer to make than all the rest of the message.
-        "shape_index": (3, "bytes"),
-        "instruction_id": (4, "int64"),
     },
     "BufferAllocation": {
         "index": (1, "int64"),
@@ -98,22 +104,21 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "parameter_number": (6, "int64"),
         "maybe_live_out": (7, "bool"),
         "color": (8, "int64"),
-        "assigned": (9, "Assigned*"),
+        "assigned": (9, "bytes*"),
         "parameter_shape_index": (10, "int64*"),
         "is_constant": (12, "bool"),
     },
-    "Assigned": {"logical_buffer_id": (1, "int64"), "offset": (2, "int64"), "size": (3, "int64")},
-    "HeapSimulatorTrace": {"events": (1, "Event*")},
-    "Event": {
-        "kind": (1, "int32"),
-        "buffer_id": (2, "int64"),
-        "instruction_name": (4, "string"),
-    },
+    "HeapSimulatorTrace": {"events": (1, "bytes*")},
 }
 
 _TYPES = {"int64": 3, "int32": 5, "bool": 8, "string": 9, "message": 11, "bytes": 12}
 _OPTIONAL, _REPEATED = 1, 3
 _PACKAGE = "xlamem.hlo"
+
+
+def fields(name: str) -> dict[str, tuple[int, str]]:
+    """The fields of one message of the table above: number and type of each."""
+    return _MESSAGES[name]
 
 
 @cache

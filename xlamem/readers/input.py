@@ -69,7 +69,7 @@ class Input:
 
     def close(self) -> None:
         """Close what was opened here."""
-        if self._raw is not sys.stdin.buffer:
+        if self._raw is not getattr(sys.stdin, "buffer", None):
             self._raw.close()
 
     def _count(self, read: int) -> None:
@@ -78,7 +78,7 @@ class Input:
             self._progress(self._raw.tell() if self._size else read, self._size)
 
 
-Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Input
+Source = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[str] | IO[bytes] | Input
 
 
 def _buffered(raw: IO[bytes]) -> io.BufferedReader:
@@ -95,21 +95,22 @@ def open_input(source: Source, progress: Progress | None = None) -> Input:
     """Open ``source``, unless it is an :class:`Input` already.
 
     Raises:
-        NotReadableError: no such file, a directory, or no permission.
+        NotReadableError: no such file, a directory, no permission, a closed file.
     """
     if isinstance(source, Input):
         return source
-    if isinstance(source, bytes | bytearray):
+    if isinstance(source, bytes | bytearray | memoryview):
         return Input.of_bytes("<text>", bytes(source))
     if not isinstance(source, str | os.PathLike):
         if not hasattr(source, "read"):
             raise NotReadableError(f"neither a path, an open file nor text: {type(source).__name__}")
-        content = source.read()
-        name = getattr(source, "name", None)
-        data = content.encode(errors="replace") if isinstance(content, str) else content
-        return Input.of_bytes(name if isinstance(name, str) else "<file>", data)
+        return _of_file(source)
     if source == "-":
-        return Input("-", sys.stdin.buffer)
+        if sys.stdin is None:
+            raise NotReadableError("-: standard input is closed")
+        binary = getattr(sys.stdin, "buffer", None)
+        # Notebooks and tests put something in its place that has text only.
+        return Input("-", binary) if binary is not None else _of_file(sys.stdin, "-")
     if isinstance(source, str) and is_text(source):
         return Input.of_bytes("<text>", source.encode(errors="replace"))
     path = os.fspath(source)
@@ -123,6 +124,22 @@ def open_input(source: Source, progress: Progress | None = None) -> Input:
         reason = getattr(error, "strerror", None) or str(error)
         raise NotReadableError(f"{path}: cannot be read: {reason}") from None
     return Input(path, raw, progress)
+
+
+def _of_file(file: IO[str] | IO[bytes], name: str | None = None) -> Input:
+    """All that is in an open file, which stays open."""
+    if name is None:
+        name = getattr(file, "name", None)
+        name = name if isinstance(name, str) else "<file>"
+    try:
+        content = file.read()
+    except (OSError, ValueError) as error:  # closed, for writing only, not in its encoding
+        raise NotReadableError(f"{name}: cannot be read: {error}") from None
+    if isinstance(content, str):
+        content = content.encode(errors="replace")
+    if not isinstance(content, bytes | bytearray | memoryview):
+        raise NotReadableError(f"{name}: cannot be read: it gives {type(content).__name__}, not text or bytes")
+    return Input.of_bytes(name, bytes(content))
 
 
 def is_text(source: str) -> bool:

@@ -38,14 +38,14 @@ _TRACED = 3
 
 
 def heading(report: MemoryReport, space: Space) -> str:
-    """ "HBM of v2 (inferred), program jit_f"."""
+    """ "HBM of v2 (inferred), program jit_f, as reported"."""
     text = space.name.upper() if space.name in {"hbm", "vmem", "smem", "cmem"} else space.name
     text = "host memory" if text == "host" else text
     if report.target is not None:
         text += f" of {report.target.name}{_inferred(report) if report.target.inferred else ''}"
     if report.program:
         text += f", program {report.program}"
-    return text
+    return f"{text}, {words.AS_KNOWN[report.provenance]}"
 
 
 def _inferred(report: MemoryReport) -> str:

@@ -80,6 +80,15 @@ def standing(advice: Advice) -> str:
     return "; ".join(parts)
 
 
+#: How figures are called by where they come from.
+AS_KNOWN = {
+    "reported": "as reported",
+    "computed": "as computed",
+    "compiled": "as compiled",
+    "estimated": "as estimated",
+}
+
+
 def listed(report: MemoryReport) -> str:
     """What the list of allocations is: all of them, or only the largest."""
     if report.timelines and not report.partial:
@@ -89,5 +98,7 @@ def listed(report: MemoryReport) -> str:
         text = f"{count(here, 'value or allocation', 'values and allocations')} alive at the peak"
         return f"{text}, then {others} in other memory spaces at theirs" if others else text
     if report.partial:
-        return f"the {len(report.allocations)} that the report lists; sums over them are lower bounds"
+        text = f"the {len(report.allocations)} that the report lists; sums over them are lower bounds"
+        exact = sum(allocation.provenance == "computed" for allocation in report.allocations)
+        return f"{text}; {exact} sizes computed to the byte from the shapes" if exact else text
     return count(len(report.allocations), "allocation")
