@@ -79,12 +79,16 @@ DAMAGE: dict[str, Callable[[str], str]] = {
     "one line": lambda text: " ".join(text.split()),
     "wrapped at 80": _hard_wrap(80),
     "wrapped at 117": _hard_wrap(117),
-    "wrapped, then quoted": lambda text: _each_line("> ")(_hard_wrap(72)(text)),
-    "wrapped, then by a logger": lambda text: _each_line(
-        "(EngineCore pid=1) ERROR 06-03 07:41:11 [core.py:1184] "
-    )(_hard_wrap(90)(text)),
     "blank lines between": lambda text: text.replace("\n", "\n\n"),
     "markdown": _markdown,
     "trailing spaces": lambda text: text.replace("\n", "   \n"),
     "bom": lambda text: "\ufeff" + text,
+}
+
+#: Broken at a width before something was put in front of each piece: only a whole read tries to join these.
+REWRAPPED: dict[str, Callable[[str], str]] = {
+    "wrapped, then quoted": lambda text: _each_line("> ")(_hard_wrap(72)(text)),
+    "wrapped, then by a logger": lambda text: _each_line(
+        "(EngineCore pid=1) ERROR 06-03 07:41:11 [core.py:1184] "
+    )(_hard_wrap(90)(text)),
 }

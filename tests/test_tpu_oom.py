@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from damage import DAMAGE
+from damage import DAMAGE, REWRAPPED
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -127,11 +127,11 @@ def test_a_compile_that_succeeded_prints_the_same_blocks() -> None:
     assert figures(report, "smem")["used"] == parse_size("2.1K")
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize("name", [*DAMAGE, *REWRAPPED])
 @pytest.mark.parametrize("log", [UNET, LONG, LOGS / "0.0.23_v5e_mlp.log"], ids=lambda p: p.stem)
 def test_what_users_tools_do_to_a_log_changes_nothing(log: Path, name: str) -> None:
     text = log.read_text()
-    expected, found = read_all(text), read_all(DAMAGE[name](text) + "\n")
+    expected, found = read_all(text), read_all((DAMAGE | REWRAPPED)[name](text) + "\n")
     assert len(found) == 1
     assert figures(found[0]) == figures(expected[0])
     assert items(found[0]) == items(expected[0])

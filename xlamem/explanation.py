@@ -15,11 +15,18 @@ def outline(report: MemoryReport) -> Explanation:
     return Explanation(report, headline(report), "")
 
 
+def brief(report: MemoryReport) -> Explanation:
+    """The headline and the verdict, for a row of a table of many."""
+    if _has_values(report):
+        return explain(report)
+    return Explanation(report, headline(report), verdict.sentence(report, verdict.findings(report)))
+
+
 def explain(report: MemoryReport) -> Explanation:
     """The verdict on ``report``, the checks between its figures, where it would fit, and what to change."""
     at_peak = None
     whole = None
-    if report.timelines or any(allocation.buffers for allocation in report.allocations):
+    if _has_values(report):
         # What only dumps and modules need.
         from xlamem.analysis.peak import peak
         from xlamem.analysis.timeline import expanded
@@ -38,3 +45,8 @@ def explain(report: MemoryReport) -> Explanation:
         peak=at_peak,
         whole=whole,
     )
+
+
+def _has_values(report: MemoryReport) -> bool:
+    """Whether it comes from a dump or a module."""
+    return bool(report.timelines) or any(allocation.buffers for allocation in report.allocations)

@@ -75,12 +75,14 @@ def _orders(now: Shape, target: str) -> Iterator[Advice]:
     )
     if others:
         text += f" Next best: {others}."
-    text += " For an argument or a result: Format(Layout(...), sharding) in in_shardings or out_shardings."
+    text += (
+        " For an argument or a result: Format(Layout(...), sharding) in in_shardings or out_shardings. All are"
+        " in jax.experimental.layout."
+    )
     yield Advice(
         name="order",
         text=text,
-        how=f"x = with_layout_constraint(x, Layout(major_to_minor={major_to_minor}))"
-        "  # jax.experimental.layout",
+        how=f"x = with_layout_constraint(x, Layout(major_to_minor={major_to_minor}))",
         before=now.padded_bytes,
         after=best.padded_bytes,
         safe=True,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from xlamem.analysis.timeline import alive_at_peak
 from xlamem.finding import PaddedAxis
 from xlamem.report import Allocation, LayoutCopy, MemoryReport
+from xlamem.shape import Shape
 
 
 def padding_at_peak(report: MemoryReport, space: str | None = None) -> int:
@@ -23,16 +24,24 @@ def padded_axes(rows: Iterable[Allocation]) -> tuple[PaddedAxis, ...]:
     from math import log
 
     found: dict[tuple[str, int, int, str], tuple[float, int]] = {}
+    known: dict[int, tuple[Shape, list[tuple[tuple[str, int, int, str], float]]]] = {}
     for a in rows:
-        if a.shape is None or not a.padding_bytes:
+        padding = a.padding_bytes
+        if a.shape is None or not padding:
             continue
-        axes = [axis for axis in a.shape.axis_padding if axis.padded > axis.size]
-        whole = sum(log(axis.padded / axis.size) for axis in axes)
-        for axis in axes:
-            key = axis.why, axis.size, axis.padded, axis.change
+        # By identity: to hash a shape takes long, and the rows hold it.
+        if id(a.shape) not in known:
+            axes = [axis for axis in a.shape.axis_padding if axis.padded > axis.size]
+            logs = [log(axis.padded / axis.size) for axis in axes]
+            whole = sum(logs)
+            parts = [
+                ((axis.why, axis.size, axis.padded, axis.change), part / whole)
+                for axis, part in zip(axes, logs, strict=True)
+            ]
+            known[id(a.shape)] = a.shape, parts
+        for key, part in known[id(a.shape)][1]:
             share, count = found.get(key, (0.0, 0))
-            part = log(axis.padded / axis.size) / whole * a.padding_bytes
-            found[key] = share + part, count + 1
+            found[key] = share + part * padding, count + 1
     padded = [
         PaddedAxis(why, before, after, round(share), count, text)
         for (why, before, after, text), (share, count) in found.items()

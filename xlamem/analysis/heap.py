@@ -28,7 +28,7 @@ class HeapValues(Lazy[Buffer]):
     __slots__ = ("_alive", "_one", "peak", "timed")
 
     def __init__(self, timed: Sequence[Timed], make: Callable[[int, bool | None], Buffer]) -> None:
-        super().__init__(len(timed), self._all)
+        super().__init__(len(timed), tuple)
         self.timed = timed
         self.peak: int | None = None
         self._one = make
@@ -45,8 +45,11 @@ class HeapValues(Lazy[Buffer]):
         alive = sum(self._is_alive(t.live) is True for t in self.timed)
         return alive, 0 if self.peak is None else sum(t.live is not None for t in self.timed) - alive
 
-    def _all(self) -> tuple[Buffer, ...]:
-        return tuple([self._one(n, self._is_alive(t.live)) for n, t in enumerate(self.timed)])
+    def items(self) -> tuple[Buffer, ...]:
+        """All of them."""
+        if not self._items:
+            self._items = tuple([self._one(n, self._is_alive(t.live)) for n, t in enumerate(self.timed)])
+        return self._items
 
     def _is_alive(self, live: tuple[int, int] | None) -> bool | None:
         return None if live is None or self.peak is None else live[0] <= self.peak <= live[1]
@@ -85,7 +88,11 @@ def extent(buffer: Buffer) -> Extent:
 
 def data_in(shape: Shape | None, size: int) -> int:
     """How many of ``size`` bytes are data. A tuple's own buffer is a table of pointers: all of it is."""
-    return size if shape is None or shape.is_tuple else min(size, data_of(shape))
+    if shape is None:
+        return size
+    known = _data.get(id(shape))
+    most = data_of(shape) if known is None else known[1]
+    return size if shape.dtype == "tuple" or size < most else most
 
 
 _data: dict[int, tuple[Shape, int]] = {}

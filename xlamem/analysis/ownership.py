@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from xlamem.finding import Node
 from xlamem.report import Allocation
@@ -70,6 +71,11 @@ def backward_steps(op_names: Iterable[str | None]) -> list[int]:
     return [at for at, name in enumerate(op_names) if name is not None and "transpose(" in name]
 
 
+def is_forward(op_name: str | None) -> bool:
+    """Whether a name is of the forward pass of something that is differentiated."""
+    return op_name is not None and "jvp(" in op_name and "transpose(" not in op_name
+
+
 def temp_owner(
     name: str,
     op_name: str | None,
@@ -82,8 +88,7 @@ def temp_owner(
         return "rematerialized"
     if is_layout_copy:
         return "layout copies"
-    forward = op_name is not None and "jvp(" in op_name and "transpose(" not in op_name
-    if forward and span is not None:
+    if is_forward(op_name) and span is not None:
         after = bisect_right(backward, span[0])
         if after < len(backward) and backward[after] <= span[1]:
             return "saved activations"
@@ -120,6 +125,7 @@ def _path(a: Allocation) -> tuple[str, ...]:
     return _scopes(a.op_name)
 
 
+@lru_cache(maxsize=4096)
 def _scopes(op_name: str) -> tuple[str, ...]:
     """An op_name split at slashes, but not inside brackets: ``jvp(a/b)`` is one scope."""
     parts, depth, start = [], 0, 0

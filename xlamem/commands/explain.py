@@ -13,7 +13,7 @@ from xlamem.commands.group import fail
 from xlamem.commands.options import Output, output_options
 from xlamem.commands.parameters import size
 from xlamem.commands.parameters import target as to_target
-from xlamem.commands.progress import progress_of
+from xlamem.commands.progress import progress_bar
 from xlamem.commands.reports import show
 from xlamem.commands.streams import is_terminal
 from xlamem.errors import InputError, NotAReportError
@@ -111,18 +111,23 @@ def _read(sources: tuple[str, ...], options: _Reading) -> tuple[list[MemoryRepor
     reports: list[MemoryReport] = []
     status = OK
     without = 0
-    for source in dict.fromkeys(sources):
-        try:
-            with progress_of(source) as progress:
-                found = read_all(_named(source), **options._asdict(), progress=progress)
-            reports += _completed(found, source)
-        except NotAReportError as error:
-            fail(error)
-            without += 1
-        except (InputError, OSError) as error:
-            # The other inputs may still have the answer.
-            fail(error)
-            status = ERROR
+    each = list(dict.fromkeys(sources))
+    several = len(each) > 1
+    with progress_bar(files=several or os.path.isdir(each[0])) as progress:
+        for count, source in enumerate(each):
+            if several and progress is not None:
+                progress(count, len(each))
+            try:
+                inner = None if several else progress
+                found = read_all(_named(source), **options._asdict(), progress=inner)
+                reports += _completed(found, source)
+            except NotAReportError as error:
+                fail(error)
+                without += 1
+            except (InputError, OSError) as error:
+                # The other inputs may still have the answer.
+                fail(error)
+                status = ERROR
     if not reports and without and status == OK:
         status = NO_REPORT
     # Stable: within an input the reader knows best.

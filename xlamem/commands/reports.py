@@ -25,11 +25,17 @@ def show(
     ``command`` is named in JSON. ``per`` is what a row of CSV is: "allocation", "value" or "failure"; by itself
     a failure if there are several inputs, an allocation otherwise.
     """
-    from xlamem.explanation import explain, outline
+    from xlamem.explanation import brief, explain, outline
 
-    # Of the reports that get one line as text only the headline is needed.
-    in_full = everything or output.format != "text"
-    explanations = [explain(r) if in_full or not at else outline(r) for at, r in enumerate(reports)]
+    several = len({report.source.name for report in reports}) > 1
+    row = per or ("failure" if several else "allocation")
+    # What a row or a line of one of many has no room for is not worked out.
+    if output.format == "csv" and row == "failure":
+        explanations = [brief(report) for report in reports]
+    elif output.format == "text" and not everything:
+        explanations = [outline(report) if at else explain(report) for at, report in enumerate(reports)]
+    else:
+        explanations = [explain(report) for report in reports]
 
     def text(width: int) -> Iterator[Line]:
         from xlamem.show.terminal import lines
@@ -44,8 +50,6 @@ def show(
     def csv() -> str:
         from xlamem.show.csv import to_csv, to_failures_csv, to_values_csv
 
-        several = len({report.source.name for report in reports}) > 1
-        row = per or ("failure" if several else "allocation")
         if row == "value":
             return to_values_csv(explanations)
         return to_failures_csv(explanations) if row == "failure" else to_csv(explanations)

@@ -18,7 +18,7 @@ from xlamem.units import parse_capacity
 
 __all__ = ["read", "read_all"]
 
-# How the text files of a dump begin. Its binary ones hold a NUL, which no log does.
+# How the text files of a dump begin. Its binary ones hold a NUL, and so do logs that were cut while open.
 _DUMPED = re.compile(
     rb"\s*(?:HloModule |BufferAssignment:|HloLiveRange|InstructionSequence|Memory Space:|Total bytes used:)"
 )
@@ -48,7 +48,8 @@ def read_all(
         target: the chip, where the reader knows better than what the report's capacity suggests.
         hbm: the capacity of the device memory, likewise: bytes, or text such as "16G".
         module: in a dump folder, which programs: a name or a part of one.
-        progress: called while a large file is read, with the bytes so far and in all (0: not known).
+        progress: called while a file is read, with the bytes so far and in all (0: not known), and while a folder
+            of logs is, with the files.
 
     Raises:
         NotReadableError: there is no such file, or it can be neither read nor decoded.
@@ -60,7 +61,7 @@ def read_all(
     if isinstance(source, os.PathLike | str) and "\n" not in str(source) and os.path.isdir(source):
         from xlamem.readers.folder import read_folder
 
-        reports = read_folder(os.fspath(source), module)
+        reports = read_folder(os.fspath(source), module, progress)
     else:
         reports = _read_file(open_input(source, progress))
     return [_override(report, target, capacity) for report in reports]
@@ -68,7 +69,7 @@ def read_all(
 
 def _read_file(opened: Input) -> list[MemoryReport]:
     with closing(opened):
-        if b"\0" in opened.head or opened.name.endswith(".pb") or _DUMPED.match(opened.head):
+        if _is_dumped(opened):
             from xlamem.readers.dump import read_bytes
 
             data = opened.read()
@@ -77,6 +78,17 @@ def _read_file(opened: Input) -> list[MemoryReport]:
                 return [report]
             return _read_as_log(Input.of_bytes(opened.name, data))
         return _read_as_log(opened)
+
+
+def _is_dumped(opened: Input) -> bool:
+    """Whether it begins as a file of a dump does."""
+    if opened.name.endswith(".pb") or _DUMPED.match(opened.head):
+        return True
+    if b"\0" not in opened.head:
+        return False
+    from xlamem.readers.hlo_proto import sniff
+
+    return sniff(opened.name, opened.head)
 
 
 def _read_as_log(opened: Input) -> list[MemoryReport]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from xlamem.analysis import ownership
-from xlamem.analysis.timeline import data_of, is_heap, timeline, with_peak, with_totals
+from xlamem.analysis.heap import HeapValues, Timed, data_in, data_of
+from xlamem.analysis.occupancy import Extent
+from xlamem.analysis.timeline import is_heap, set_peak, timeline, with_totals
 from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, space_name
 from xlamem.readers.capacity import fits_in, needs
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
 from xlamem.readers.hlo_module import CONTROL_FLOW, HloModule, Instruction
-from xlamem.readers.storage import Storage
+from xlamem.readers.storage import Place, Storage
 from xlamem.report import (
     Allocation,
     Backend,
@@ -54,7 +57,9 @@ def report(
         found = timeline(name, allocations, builder.steps)
         if found is not None:
             timelines.append(builder.located(found))
-            allocations = [with_peak(a, found) if a.space == name else a for a in allocations]
+            for a in allocations:
+                if a.space == name:
+                    set_peak(a, found)
         capacity = facts.capacity if name == builder.device else None
         spaces.append(with_totals(_totals(name, allocations, capacity), allocations, found))
     main = spaces[0] if spaces else Space(builder.device, used=0, total=0)
@@ -111,29 +116,26 @@ class _Builder:
         self.instructions = {} if module is None else module.instructions
         self.flow = None if module is None else Flow(module)
         self.layout_copies = {} if self.flow is None else layout_copies(self.flow)
-        sequence = live.sequence if live is not None else ()
-        self.steps = [(name, self._step_name(name)) for name in sequence]
+        instructions = self.instructions
+        self.steps = [
+            (name, instructions[name].op_name if name in instructions else None)
+            for name in (() if live is None else live.sequence)
+        ]
         self.backward = ownership.backward_steps(name for _, name in self.steps)
-        # A buffer that a loop works on is several values in a row; its time is theirs together.
-        self.spans = {} if live is None else dict(live.ranges)
-        loops = module is not None and any(i.opcode in CONTROL_FLOW for i in module.sequence)
-        if module is not None and live is not None and self.backward and loops:
-            storage = Storage(module)
-            together = storage.spans(live.ranges)
-            self.spans = {
-                place: together.get(storage.find(place), span) for place, span in live.ranges.items()
-            }
-        self.unknown = 0
-        self.values = 0
         self.without_range = 0
         self.bytes_without_range = 0
 
+    @cached_property
+    def storage(self) -> tuple[Storage, dict[Place, tuple[int, int]]] | None:
+        """A buffer that a loop works on is several values in a row; its time is theirs together. None: no loops."""
+        module = self.module
+        if module is None or not self.backward or not any(i.opcode in CONTROL_FLOW for i in module.sequence):
+            return None
+        storage = Storage(module)
+        return storage, storage.spans(self.ranges)
+
     def _instruction(self, name: str) -> Instruction | None:
         return self.instructions.get(name)
-
-    def _step_name(self, name: str) -> str | None:
-        instruction = self._instruction(name)
-        return None if instruction is None else instruction.op_name
 
     def allocations(self) -> list[Allocation]:
         """The report's allocations, in the order of the assignment."""
@@ -141,8 +143,21 @@ class _Builder:
 
     def _allocation(self, a: AssignedAllocation) -> Allocation:
         kind = a.kind
-        buffers = tuple([self._buffer(v, kind) for v in a.values])
-        main = None if kind == "temp" and len(buffers) != 1 else _main(a, buffers)
+        values = a.values
+        new = tuple.__new__
+        live = self.ranges.get
+        buffers = HeapValues(
+            [
+                new(Timed, (new(Extent, (offset, size, data_in(shape, size))), live((name, index))))
+                for name, index, size, offset, shape, _ in values
+            ],
+            partial(self._buffer, values, kind),
+        )
+        if kind == "temp":
+            without = [extent.bytes for extent, span in buffers.timed if span is None]
+            self.without_range += len(without)
+            self.bytes_without_range += sum(without)
+        main = None if kind == "temp" and len(values) != 1 else _main(a)
         space = space_name(a.color, self.backend)
         label = None if a.parameter is None else f"parameter {a.parameter}"
         if main is None:  # a heap, or scratch
@@ -150,52 +165,45 @@ class _Builder:
                 space=space,
                 kind=kind,
                 bytes=a.bytes,
-                label=f"heap of {len(buffers)} values" if buffers else "scratch",
+                label=f"heap of {len(values)} values" if values else "scratch",
                 buffers=buffers,
                 provenance="compiled",
                 line=a.line,
             )
+        found = self._buffer(values, kind, main, None)
         return Allocation(
             space=space,
             kind=kind,
             bytes=a.bytes,
-            unpadded_bytes=_unpadded(a, main),
-            shape=main.shape,
-            name=main.name,
-            opcode=main.opcode,
-            op_name=main.op_name,
+            unpadded_bytes=_unpadded(a, found),
+            shape=found.shape,
+            name=found.name,
+            opcode=found.opcode,
+            op_name=found.op_name,
             label=label,
-            source_file=main.source_file,
-            source_line=main.source_line,
-            owner=_owner(kind, main),
-            live=main.live,
+            source_file=found.source_file,
+            source_line=found.source_line,
+            owner=_owner(kind, found),
+            live=found.live,
             buffers=buffers,
             provenance="compiled",
             line=a.line,
         )
 
-    def _buffer(self, value: Value, kind: str) -> Buffer:
-        name, index, size, offset, shape, _ = value
+    def _buffer(self, values: Sequence[Value], kind: str, number: int, at_peak: bool | None) -> Buffer:
+        name, index, size, offset, shape, _ = values[number]
         place = name, index
         instruction = self.instructions.get(name)
         named = instruction
         if (instruction is None or instruction.op_name is None) and self.flow is not None:
             named = self.flow.op_name(place)
-        live = self.ranges.get(place)
-        self.values += 1
-        self.unknown += instruction is None
         op_name = None if named is None else named.op_name
         source = instruction if instruction is not None and instruction.source_file is not None else named
         owner = None
         if kind == "temp":
-            if live is None:
-                self.without_range += 1
-                self.bytes_without_range += size
-            if shape is not None and shape.is_tuple:
-                owner = "workspace"  # a table of pointers
-            else:
-                span = self.spans.get(place)
-                owner = ownership.temp_owner(name, op_name, span, self.backward, name in self.layout_copies)
+            # A tuple's own buffer is a table of pointers.
+            pointers = shape is not None and shape.is_tuple
+            owner = "workspace" if pointers else self._temp_owner(place, op_name)
         # Half the time of Buffer(...), which is a function in Python.
         return tuple.__new__(
             Buffer,
@@ -210,10 +218,22 @@ class _Builder:
                 None if source is None else source.source_file,
                 None if source is None else source.source_line,
                 owner,
-                live,
-                None,
+                self.ranges.get(place),
+                at_peak,
             ),
         )
+
+    def _temp_owner(self, place: Place, op_name: str | None) -> str:
+        name = place[0]
+        span = self.ranges.get(place)
+        owner = ownership.temp_owner(name, op_name, span, self.backward, name in self.layout_copies)
+        if owner != "workspace" or span is None or not ownership.is_forward(op_name):
+            return owner
+        # The time of the buffer is longer than that of the value, perhaps.
+        if self.storage is not None:
+            storage, together = self.storage
+            span = together.get(storage.find(place), span)
+        return ownership.temp_owner(name, op_name, span, self.backward, False)
 
     def located(self, found: Timeline) -> Timeline:
         """``found`` with the source line of the instruction at its peak."""
@@ -228,13 +248,15 @@ class _Builder:
     def copies(self, allocations: Sequence[Allocation], peak: int | None) -> tuple[LayoutCopy, ...]:
         """The layout copies, with the time that their results are needed."""
         found = {}
-        for a in allocations:
-            for b in a.buffers:
-                copy = self.layout_copies.get(b.name)
-                if copy is not None and b.index == ():
-                    at_peak = None if b.live is None or peak is None else b.live[0] <= peak <= b.live[1]
-                    found[b.name] = replace(copy, live=b.live, at_peak=at_peak and a.space == self.device)
-        return tuple(found.get(name, copy) for name, copy in self.layout_copies.items())
+        copies = self.layout_copies
+        for a, assigned in zip(allocations, self.assignment.allocations, strict=True) if copies else ():
+            for value in assigned.values:
+                if value.name in copies and value.shape_index == ():
+                    live = self.ranges.get((value.name, ()))
+                    at_peak = None if live is None or peak is None else live[0] <= peak <= live[1]
+                    at_peak = at_peak and a.space == self.device
+                    found[value.name] = replace(copies[value.name], live=live, at_peak=at_peak)
+        return tuple(found.get(name, copy) for name, copy in copies.items())
 
     def notes(self, allocations: Sequence[Allocation], timelines: Sequence[Timeline]) -> list[str]:
         """What did not fit together."""
@@ -243,11 +265,14 @@ class _Builder:
             notes.append(
                 "no HLO module beside the buffer assignment: values have no op_name and no source line"
             )
-        elif self.unknown:
-            notes.append(
-                f"{self.unknown} of {self.values} values are not in the HLO module: "
-                "the files are of two compiles"
-            )
+        else:
+            names = [value.name for a in self.assignment.allocations for value in a.values]
+            unknown = [name for name in names if name not in self.instructions]
+            if unknown:
+                notes.append(
+                    f"{len(unknown)} of {len(names)} values are not in the HLO module: "
+                    "the files are of two compiles"
+                )
         heaps = {a.space for a in allocations if is_heap(a) and a.bytes} - {t.space for t in timelines}
         if heaps:
             notes.append(
@@ -262,14 +287,14 @@ class _Builder:
         return notes
 
 
-def _main(a: AssignedAllocation, buffers: tuple[Buffer, ...]) -> Buffer | None:
-    """The value that an allocation is named by: the parameter, else the largest; of equal ones the last.
+def _main(a: AssignedAllocation) -> int | None:
+    """Which value an allocation is named by: the parameter, else the largest; of equal ones the last.
 
     Values take turns in an allocation; the last one written to an output's is the output.
     """
-    if a.parameter is not None:
-        return buffers[0] if buffers else None
-    return max(enumerate(buffers), key=lambda item: (item[1].bytes, item[0]))[1] if buffers else None
+    if len(a.values) < 2 or a.parameter is not None:
+        return 0 if a.values else None
+    return max((value.bytes, number) for number, value in enumerate(a.values))[1]
 
 
 def _unpadded(a: AssignedAllocation, main: Buffer) -> int | None:

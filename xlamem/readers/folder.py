@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from xlamem.errors import InputError, NotAReportError, NotReadableError
 from xlamem.readers.dump import read_dump
 from xlamem.readers.dump_files import scan
+from xlamem.readers.input import Progress
 from xlamem.report import MemoryReport
 
 
-def read_folder(path: str, module: str | None = None) -> list[MemoryReport]:
+def read_folder(
+    path: str, module: str | None = None, progress: Progress | None = None
+) -> list[MemoryReport]:
     """The reports of a dump, or of every log in the folder and the folders in it, file by file.
+
+    ``progress`` is called with the files read so far and how many there are.
 
     Raises:
         NotReadableError: the folder cannot be listed.
@@ -25,15 +30,16 @@ def read_folder(path: str, module: str | None = None) -> list[MemoryReport]:
     from xlamem.readers import read_all
 
     reports: list[MemoryReport] = []
-    count = 0
-    for name in _files(path):
-        count += 1
+    names = list(_files(path))
+    for count, name in enumerate(names):
+        if progress is not None:
+            progress(count, len(names))
         try:
             reports.extend(read_all(name))
         except InputError:
             continue  # most files beside logs are something else
     if not reports:
-        raise NotAReportError(f"{path}: no dump, and no memory report in any of its {count} files")
+        raise NotAReportError(f"{path}: no dump, and no memory report in any of its {len(names)} files")
     return reports
 
 

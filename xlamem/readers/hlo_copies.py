@@ -11,13 +11,27 @@ from xlamem.shape import Shape
 
 _PASSIVE = frozenset({"parameter", "bitcast", "copy", "transpose", "tuple", "get-tuple-element", "reshape"})
 
+_MOVERS = frozenset({"copy", "transpose", "fusion"})
+
 
 def layout_copies(flow: Flow) -> dict[str, LayoutCopy]:
     """The layout copies among the program's steps, by instruction, in program order."""
     found = {}
+    known: dict[tuple[int, int], bool] = {}
+    instructions = flow.module.instructions
     for instruction in flow.module.sequence:
-        operand = _moved(instruction, flow)
-        if operand is None or instruction.shape is None or not _differ(operand, instruction.shape):
+        if instruction.opcode not in _MOVERS or len(instruction.operands) != 1:
+            continue
+        source = instructions.get(instruction.operands[0])
+        if source is None or source.shape is None or instruction.shape is None:
+            continue
+        operand, result = source.shape, instruction.shape
+        # The shapes are the module's, so an id stays that of one shape.
+        pair = id(operand), id(result)
+        differ = known.get(pair)
+        if differ is None:
+            differ = known[pair] = _differ(operand, result)
+        if not differ or not _only_moves(instruction, flow):
             continue
         made = flow.producer((instruction.operands[0], ()))
         used = flow.consumer(instruction.name)
@@ -26,7 +40,7 @@ def layout_copies(flow: Flow) -> dict[str, LayoutCopy]:
             opcode=instruction.opcode,
             bytes=instruction.bytes or 0,
             from_shape=operand,
-            to_shape=instruction.shape,
+            to_shape=result,
             producer=None if made is None else made.name,
             producer_op_name=_name(flow, made),
             consumer=None if used is None else used.name,
@@ -38,21 +52,15 @@ def layout_copies(flow: Flow) -> dict[str, LayoutCopy]:
     return found
 
 
-def _moved(instruction: Instruction, flow: Flow) -> Shape | None:
-    """The shape that ``instruction`` copies from, if copying or transposing one array is all that it does."""
-    if len(instruction.operands) != 1:
-        return None
-    if instruction.opcode == "fusion":
-        inside = flow.module.computations.get(instruction.called[0]) if instruction.called else None
-        if inside is None or inside.root_opcode not in _PASSIVE:
-            return None
-        opcodes = inside.opcodes
-        if opcodes - _PASSIVE or not opcodes & {"copy", "transpose"}:
-            return None
-    elif instruction.opcode not in ("copy", "transpose"):
-        return None
-    operand = flow.module.instructions.get(instruction.operands[0])
-    return None if operand is None else operand.shape
+def _only_moves(instruction: Instruction, flow: Flow) -> bool:
+    """Whether copying or transposing one array is all that ``instruction`` does."""
+    if instruction.opcode != "fusion":
+        return True
+    inside = flow.module.computations.get(instruction.called[0]) if instruction.called else None
+    if inside is None or inside.root_opcode not in _PASSIVE:
+        return False
+    opcodes = inside.opcodes
+    return not opcodes - _PASSIVE and bool(opcodes & {"copy", "transpose"})
 
 
 def _differ(before: Shape, after: Shape) -> bool:

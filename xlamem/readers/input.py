@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import IO, cast
 
 from xlamem.errors import NotReadableError
 from xlamem.readers.compressed import Damage, decompress
-from xlamem.readers.scan import RELEVANT, windows
+from xlamem.readers.scan import windows
 
 #: Called while reading with the bytes of the file read so far and its size, 0 where that is not known.
 Progress = Callable[[int, int], None]
@@ -19,6 +20,15 @@ Progress = Callable[[int, int], None]
 # PowerShell's ">" writes UTF-16.
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEAD = 8192
+#: A file of a dump is read whole; what is larger than this is none that a machine could hold.
+_MAX_DUMP = 512 << 20
+_PIECE = 1 << 20
+# What the one line of a failure holds, and hardly the name of a file.
+_FAILURE = re.compile(
+    r"out[ _]of[ _]memory|resource.?exhausted|memory (?:space|usage report|use below|size)|exceed|allocat"
+    r"|not possible|device memory|XLA::TPU|OOM|vmem|incompatible size|size_in_bytes",
+    re.IGNORECASE,
+)
 _CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b"))
 
 
@@ -45,8 +55,22 @@ class Input:
         return cls(name, io.BytesIO(data), lines_before=lines_before)
 
     def read(self) -> bytes:
-        """All of it, for formats that are no log."""
-        return self._stream.read()
+        """All of it, for formats that are no log.
+
+        Raises:
+            NotReadableError: it is larger than a dump that can be worked on.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        while piece := self._stream.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > _MAX_DUMP:
+                raise NotReadableError(
+                    f"{self.name}: looks like a file of an XLA dump, which is read whole, and is larger than "
+                    f"{_MAX_DUMP >> 20}MiB"
+                )
+        return b"".join(pieces)
 
     def windows(self) -> Iterator[tuple[int, str]]:
         """The stretches that may hold a report: the 1-based number of the first line, and the text.
@@ -56,7 +80,7 @@ class Input:
         """
         stream: IO[bytes] = self._stream
         if self.head.startswith(_UTF16):
-            stream = io.BytesIO(stream.read().decode("utf-16", errors="replace").encode())
+            stream = io.BufferedReader(_Utf8(stream), _PIECE)
         elif _is_binary(self.head):
             raise NotReadableError(f"{self.name}: binary, not a text log")
         for window in windows(stream, self._count):
@@ -83,6 +107,28 @@ Source = str | bytes | bytearray | memoryview | os.PathLike[str] | IO[str] | IO[
 
 def _buffered(raw: IO[bytes]) -> io.BufferedReader:
     return raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+
+
+class _Utf8(io.RawIOBase):
+    """The UTF-16 of ``inner`` as UTF-8."""
+
+    def __init__(self, inner: IO[bytes]) -> None:
+        self._inner = inner
+        self._decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = b" "
+        while data and not self._left:
+            data = self._inner.read(_PIECE)
+            self._left = self._decoder.decode(data, not data).encode(errors="replace")
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
 
 
 def _is_binary(head: bytes) -> bool:
@@ -146,7 +192,7 @@ def is_text(source: str) -> bool:
     """Whether ``source`` is text rather than a path: it has a line end, or it is the one line of a failure."""
     if "\n" in source:
         return True
-    return RELEVANT.search(source.encode(errors="replace")) is not None and not os.path.exists(source)
+    return _FAILURE.search(source) is not None and not os.path.exists(source)
 
 
 def _similar(path: str) -> str:

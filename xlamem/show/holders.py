@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlamem.show import escape, words
-from xlamem.show.layout import Cell, Column, Line, Span, cells, table, widest
+from xlamem.show.layout import Cell, Column, Line, Span, cells, table, widest, wrap
 from xlamem.show.rows import axis_texts
 
 if TYPE_CHECKING:
@@ -36,17 +36,19 @@ def lines(report: MemoryReport, *, width: int, top: int, indent: int = 2) -> Ite
     facts = _fact_columns(shown, room, main)
     columns += facts or [Column(_STACKED_HEAD, room)]
 
-    def rows() -> Iterator[list[Cell]]:
-        for number, allocation in enumerate(shown):
-            row: list[Cell] = [[[(f"#{number + 1}", "dim")]]]
-            row += [[[spans[number]]] for spans in figures.values()]
-            if facts:
-                row += [_fact(allocation, column, main) for column in facts]
-            else:
-                row.append(_stacked(allocation, room, main))
-            yield row
-
-    return table(columns, rows(), indent=indent)
+    yield from table(columns, (), indent=indent)
+    headless = [column._replace(head="") for column in columns]
+    lead = " " * (indent + sum(column.width + _GAP for column in columns if column.right))
+    for number, allocation in enumerate(shown):
+        row: list[Cell] = [[[(f"#{number + 1}", "dim")]]]
+        row += [[[spans[number]]] for spans in figures.values()]
+        if facts:
+            row += [_fact(allocation, column, main) for column in facts]
+        else:
+            row.append(_stacked(allocation, room, main))
+        yield from table(headless, [row], indent=indent)
+        for remark in _remarks(allocation):
+            yield from wrap(remark, width, lead)
 
 
 def _figures(allocations: list[Allocation], width: int) -> list[str]:
@@ -89,7 +91,7 @@ def _fact_columns(allocations: list[Allocation], room: int, main: str | None) ->
 
 def _fact(allocation: Allocation, column: Column, main: str | None) -> Cell:
     if column.head == "shape":
-        return [[(_shape(allocation), "cyan")], *_axes(allocation)]
+        return [[(_shape(allocation), "cyan")]]
     if column.head == "operator":
         return [[(escape.shorten(_who(allocation), column.width), "")]]
     if column.head == "source":
@@ -108,10 +110,11 @@ def _stacked(allocation: Allocation, width: int, main: str | None) -> Cell:
     where = escape.shorten_path(where, max(width - cells(kind) - 2, 3))
     known = "  ".join(filter(None, (who, where)))
     stack.append([(f"{known}  " if known else "", ""), (kind, "dim")])
-    return [*stack, *_axes(allocation)]
+    return stack
 
 
-def _axes(allocation: Allocation) -> Cell:
+def _remarks(allocation: Allocation) -> Cell:
+    """What stands under the row, as wide as the row."""
     found: Cell = []
     if allocation.padding_bytes:
         found += [[(escape.visible(axis), "yellow")] for axis in axis_texts(allocation.shape)]
