@@ -158,3 +158,12 @@ Ran out of memory in memory space hbm. Used 24.00G of 15.75G hbm. Exceeded hbm c
     assert [(c.position, str(c.before), str(c.after)) for c in copies] == [
         (1, "f32[8388608,4]{1,0:T(8,128)}", "f32[8388608,4]{0,1:T(4,128)}")
     ]
+
+
+def test_a_kernel_without_its_figure_gets_a_whole_sentence() -> None:
+    from xlamem.analysis.headline import _kernel
+    from xlamem.report import Space
+
+    assert _kernel(Space("shared")) == "A kernel asks for more shared memory than a block can have"
+    asked = Space("shared", requested=240 << 10, capacity=227 << 10)
+    assert _kernel(asked) == "A kernel asks for 240.0KiB of shared memory, and a block can have 227.0KiB"

@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 
 from xlamem import __version__
 from xlamem.commands import main
+from xlamem.commands.options import Output
+from xlamem.commands.progress import progress_bar
 
 OOM = """\
 Traceback (most recent call last):
@@ -374,6 +376,113 @@ def test_a_reader_that_leaves_early_is_no_error(log: str) -> None:
         assert process.wait() == 3
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "redirect", "words"),
+    [
+        ("explain LOG", ">&-", "standard output is closed"),
+        ("explain LOG -f json", ">&-", "standard output is closed"),
+        ("tile f32[3]", ">&-", "standard output is closed"),
+        ("explain -", "<&-", "standard input is closed"),
+        ("tile -", "<&-", "standard input is closed"),
+        ("--help", ">/dev/full", "No space left"),
+        ("--version", ">/dev/full", "No space left"),
+        ("explain --help", ">/dev/full", "No space left"),
+        ("explain LOG", ">/dev/full", "No space left"),
+    ],
+)
+def test_streams_that_are_closed_or_full(
+    arguments: str, redirect: str, words: str, unbuffered: str, log: str
+) -> None:
+    command = f'"$0" -c "from xlamem.commands import main; main()" {arguments.replace("LOG", log)} {redirect}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("columns", ["9" * 5000, "\u0663\u0663", "-5", "x", ""])
+def test_columns_that_make_no_sense(columns: str, log: str) -> None:
+    done = python("explain", log, COLUMNS=columns)
+    assert (done.returncode, done.stderr) == (3, b"")
+
+
+def test_a_width_without_bounds() -> None:
+    assert Output("text", None, 20, False, 999_999_999).text_width == 10_000
+
+
+def test_rows_of_failures_need_no_advice(log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "second.log").write_text(OOM)
+    full = run("explain", str(tmp_path), "--per", "allocation", "-f", "json")
+    verdicts = [report["verdict"] for report in json.loads(full.output)["reports"]]
+    monkeypatch.setattr("xlamem.explanation.advise_report", lambda report: 1 / 0)
+    rows = list(csv.DictReader(io.StringIO(run("explain", str(tmp_path), "-f", "csv").output)))
+    assert [row["verdict"] for row in rows] == verdicts
+
+
+def test_progress_comes_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("xlamem.commands.progress._PATIENCE", 0)
+    with progress_bar(files=True) as progress:
+        assert progress is not None
+        progress(3, 5000)
+    assert "3/5000" in terminal.getvalue()
+    monkeypatch.setattr("sys.stderr", None)
+    with progress_bar(files=True) as progress:
+        assert progress is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--set", "n=3"), "--set is for the inputs function"),
+        (("--real-inputs",), "--real-inputs is for the inputs function"),
+        (("--module", "x"), "--module is for dump folders"),
+        (("--memory-fraction", "0.5"), "--memory-fraction is for GPUs"),
+        (("--memory-fraction", "nan"), "nan is no number"),
+        (("--timeout", "nan"), "nan is no number"),
+        (("--arg", "f32[\u0663]"), "is no array"),
+        (("--arg", "f32[99999999999999999999,8]"), "more elements than can be counted"),
+    ],
+)
+def test_options_of_compile_that_make_no_sense(options: tuple[str, ...], words: str) -> None:
+    result = run("compile", "train.py:step", "--target", "v5e", *options)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+def test_options_for_functions_with_a_whole_program(tmp_path: Path) -> None:
+    result = run("compile", str(tmp_path), "--target", "v5e", "--donate", "0", "--host-backend")
+    assert result.exit_code == 2
+    assert "--donate, --host-backend not to be given" in " ".join(result.output.split())
+
+
+def test_both_sides_of_a_diff_from_standard_input() -> None:
+    result = run("diff", "-", "-", stdin=OOM)
+    assert result.exit_code == 2
+    assert "only one of BEFORE and AFTER" in result.output
+
+
+def test_a_wrong_size_of_the_cache_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLAMEM_CACHE_SIZE", "lots")
+    result = run("cache")
+    assert result.exit_code == 1
+    assert "XLAMEM_CACHE_SIZE: 'lots' is not a size" in result.output
+
+
 def test_ctrl_c_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -389,7 +498,10 @@ def test_ctrl_c_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tile() -> None:
     result = run("tile", SHAPE)
     assert result.exit_code == 0
-    assert result.output.split("\n", 1)[0] == "9216 bytes (9.0KiB) for 18 bytes of data: 512x, 9198 bytes of padding"
+    assert (
+        result.output.split("\n", 1)[0]
+        == "9216 bytes (9.0KiB) for 18 bytes of data: 512x, 9198 bytes of padding"
+    )
     assert "axis 3: 1 padded to 128 lanes" in result.output
     assert "What to change" in result.output
 

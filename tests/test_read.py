@@ -11,7 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -19,7 +21,8 @@ from hypothesis import strategies as st
 
 from xlamem.errors import InputError, NotAReportError, NotReadableError, UnknownTargetError
 from xlamem.readers import read, read_all
-from xlamem.readers.follow import follow
+from xlamem.readers.follow import _Tail, follow
+from xlamem.readers.input import open_input
 from xlamem.readers.scan import WHOLE, windows
 from xlamem.readers.tpu_logs import complete, read_last
 from xlamem.units import parse_size
@@ -68,6 +71,52 @@ def test_a_compressed_log_that_breaks_off(tmp_path: Path) -> None:
     assert "compressed data break off" in report.notes[-1]
 
 
+@pytest.mark.parametrize("harm", ["none", "zeros", "cut", "cut between", "junk", "header"])
+@pytest.mark.parametrize(
+    "compress",
+    [gzip.compress, bz2.compress, lzma.compress, zstandard.compress],
+    ids=["gz", "bz2", "xz", "zst"],
+)
+def test_damaged_compressed_data(compress: Callable[[bytes], bytes], harm: str, tmp_path: Path) -> None:
+    """Several streams in a file; what came before the damage is kept, and the damage is told."""
+    data = UNET.read_bytes()
+    first, second = compress(data[:5000]), compress(data[5000:])
+    path = tmp_path / "log"
+    path.write_bytes(
+        {
+            "none": first + second,
+            "zeros": first + second + bytes(512),
+            "cut": first + second[:-20],
+            "cut between": first + second[:3],
+            "junk": first + second + b"x" * 40,
+            "header": first + b"\xff" * 12 + second[12:],
+        }[harm]
+    )
+    opened = open_input(path)
+    found = opened.read()
+    opened.close()
+    assert data.startswith(found)
+    assert len(found) >= 5000
+    if harm in ("none", "zeros"):
+        assert (found, opened.damage.text) == (data, "")
+    else:
+        assert "its compressed data break off" in opened.damage.text
+
+
+def test_damage_in_the_middle_of_a_stream_keeps_what_came_before(tmp_path: Path) -> None:
+    data = b"".join(b"%d\n" % (n * n * 7919 % 1_000_003) for n in range(200_000))
+    for compress in (gzip.compress, lzma.compress):
+        packed = bytearray(compress(data))
+        packed[len(packed) // 2 : len(packed) // 2 + 64] = bytes(64)
+        path = tmp_path / "log"
+        path.write_bytes(packed)
+        opened = open_input(path)
+        found = opened.read()
+        opened.close()
+        assert found[: len(data) // 3] == data[: len(data) // 3]
+        assert "its compressed data break off" in opened.damage.text
+
+
 def test_powershell_writes_utf16(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_text(UNET.read_text(), encoding="utf-16")
@@ -96,6 +145,12 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("x")
     with pytest.raises(NotReadableError, match=r"no such file; did you mean .*train.log\?"):
         read(tmp_path / "trian.log")
+    with (tmp_path / "train.log").open() as file:
+        pass
+    with pytest.raises(NotReadableError, match="closed file"):
+        read(file)
+    with pytest.raises(NotReadableError, match="it gives int"):
+        read(Mock(spec=["read"], read=lambda: 3))
     binary = tmp_path / "program"
     binary.write_bytes(bytes(range(256)) * 40)
     with pytest.raises(NotReadableError, match="binary"):
@@ -113,6 +168,25 @@ def test_the_users_own_figures_win() -> None:
     assert "was given; the input says 7.48GiB" in report.notes[-1]
     with pytest.raises(InputError, match="of a TPU, and h100 is a GPU"):
         read(UNET, target="h100")
+
+
+def test_a_capacity_is_bytes_or_text() -> None:
+    for hbm in (2**34, "16G", "16 gib", str(2**34), np.int64(2**34)):
+        space = read(UNET, hbm=hbm).space  # type: ignore[arg-type]
+        assert space is not None
+        assert space.capacity == 2**34
+    for bad in (0, -1, True, 1.5, 2**64, "0", "junk", "\u0661\u0666G", "99999999999999999999E", b"16G"):
+        with pytest.raises(InputError):
+            read(UNET, hbm=bad)  # type: ignore[arg-type]
+
+
+def test_standard_input_that_is_closed_or_text_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(UNET.read_text()))
+    assert len(read("-").allocations) == 12
+    monkeypatch.setattr("sys.stdin", None)
+    assert len(read(UNET).allocations) == 12
+    with pytest.raises(NotReadableError, match="standard input is closed"):
+        read("-")
 
 
 def test_a_report_deep_in_a_large_log_with_its_line(tmp_path: Path) -> None:
@@ -176,6 +250,59 @@ def test_a_growing_log_tells_each_report_once(tmp_path: Path) -> None:
     reports = list(follow(str(path), seconds=6))
     writer.join()
     assert [(len(r.allocations), r.source.line) for r in reports] == [(12, 68)]
+
+
+def test_a_log_that_never_rests_is_told_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(UNET.read_bytes())
+    done = threading.Event()
+
+    def write() -> None:
+        with path.open("ab", buffering=0) as file:
+            while not done.wait(0.1):
+                file.write(NOISE)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    started = time.monotonic()
+    try:
+        report = next(follow(str(path), seconds=15))
+    finally:
+        done.set()
+        writer.join()
+    assert len(report.allocations) == 12
+    assert time.monotonic() - started < 8
+
+
+def test_a_file_renamed_over_the_followed_one_is_read_from_its_start(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(NOISE * 10)
+
+    def rotate() -> None:
+        time.sleep(0.7)
+        with path.open("ab") as file:
+            file.write(SHORT.encode())
+        new = tmp_path / "new"
+        new.write_bytes(NOISE * 40 + UNET.read_bytes())
+        os.replace(path, tmp_path / "train.log.1")
+        os.replace(new, path)
+
+    writer = threading.Thread(target=rotate)
+    writer.start()
+    reports = list(follow(str(path), seconds=4.5))
+    writer.join()
+    assert [(len(r.allocations), r.source.line) for r in reports] == [(0, 11), (12, 98)]
+
+
+def test_what_was_told_long_ago_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xlamem.readers.follow._KEPT", 1 << 14)
+    path = tmp_path / "train.log"
+    path.write_bytes(NOISE * 10_000)
+    tail = _Tail(str(path))
+    while tail.read():
+        assert len(tail.text) < 1 << 16
+    assert tail.lines_before + tail.text.count(b"\n") == 10_000
+    tail.close()
 
 
 SHORT = (

@@ -3,12 +3,15 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from samples import HOSTILE, allocation, hostile, padded, short
 
+from xlamem.explanation import explain
 from xlamem.finding import Fit
+from xlamem.readers import read
 from xlamem.report import Source, Unparsed
 from xlamem.show.terminal import render, to_text
 
@@ -144,7 +147,7 @@ def test_hostile_input_is_inert_in_colour() -> None:
 def _fits(needed: int, capacities: list[int]) -> str:
     fits = tuple(Fit(f"chip{c}", needed <= c, needed << 30, c << 30, "reported") for c in capacities)
     text = to_text([replace(padded(), fits=fits)], width=400)
-    return next(line for line in text.splitlines() if "as reported" in line)
+    return next(line for line in text.splitlines() if "as reported: " in line)
 
 
 def test_where_it_fits_names_the_chips_next_to_the_border() -> None:
@@ -166,3 +169,10 @@ def test_a_report_of_another_file_says_which() -> None:
 def test_a_report_prints_itself_without_colour() -> None:
     assert HOSTILE not in to_text([hostile()])
     assert "\x1b" not in to_text([padded()])
+
+
+@pytest.mark.parametrize("width", [100, 160])
+def test_what_an_allocation_is_for_has_the_whole_row(width: int) -> None:
+    log = Path(__file__).parent.parent / "fixtures" / "logs" / "0.0.42.1_v5e_pallas_vmem.log"
+    text = to_text([explain(read(log))], width=width)
+    assert "  input window allocation for operator input 0\n" in text

@@ -30,10 +30,25 @@ def test_a_size_is_read_to_the_byte_with_its_precision(text: str, bytes_: int, s
     assert (int(size), size.slack) == (bytes_, slack)
 
 
-@pytest.mark.parametrize("text", ["", "G", "12,5G", "-1G", "12.5Q", "1e9", "12.5.1G", "nan"])
+@pytest.mark.parametrize(
+    "text", ["", "G", "12,5G", "-1G", "12.5Q", "1e9", "12.5.1G", "nan", "1\u0663G", "1\u212a"]
+)
 def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ParseError, match="write it as 16G"):
         parse_size(text)
+
+
+def test_more_than_any_memory_has_is_refused() -> None:
+    assert parse_size("8E") == 2**63
+    with pytest.raises(ParseError, match="more than any memory"):
+        parse_size("99999999999999999999E")
+
+
+def test_an_error_survives_pickling() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_size("12,5G")
+    twin = pickle.loads(pickle.dumps(caught.value))  # our own bytes, never a stranger's
+    assert (str(twin), twin.text, twin.position) == (str(caught.value), "12,5G", 0)
 
 
 @pytest.mark.parametrize(

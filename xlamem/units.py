@@ -20,9 +20,7 @@ _EXPONENT = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 SIZE_PATTERN = r"([0-9]{1,20}(?:\.[0-9]{1,9})?) ?([KMGTPE](?:i?B)?|B)(?![a-z0-9])"
 
 # What people type is laxer than what compilers print: "14 gib", "16g", "1e9" is refused.
-_TYPED = re.compile(
-    r"\s*([0-9]{1,20}(?:\.[0-9]{1,9})?)\s*([kmgtpe]?)(?:i?b)?\s*", re.IGNORECASE | re.ASCII
-)
+_TYPED = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,9})?)\s*([kmgtpe]?)(?:i?b)?\s*", re.IGNORECASE | re.ASCII)
 
 #: 8 EiB: what addresses of 64 bits reach.
 _MOST = 1 << 63

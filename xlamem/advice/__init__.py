@@ -43,10 +43,14 @@ def _padded(report: MemoryReport) -> tuple[Advice, ...]:
     target = report.target.name if report.target else DEFAULT_TARGET
     worth = int((space.used or 0) * _WORTH)
     groups: dict[str, list[int]] = {}
+    texts: dict[int, str] = {}  # by the shape's identity: a program repeats a few shapes
     for position, a in enumerate(report.allocations):
         if a.space != space.name or a.shape is None or a.shape.is_tuple or not is_padded(a):
             continue
-        groups.setdefault(str(a.shape), []).append(position)
+        text = texts.get(id(a.shape))
+        if text is None:
+            text = texts[id(a.shape)] = str(a.shape)
+        groups.setdefault(text, []).append(position)
     found: list[Advice] = []
     ranked = sorted(groups.values(), key=lambda g: -sum(report.allocations[i].padding_bytes or 0 for i in g))
     for positions in ranked[:_ITEMS]:

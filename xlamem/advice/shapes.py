@@ -162,7 +162,8 @@ def _narrower(now: Shape, target: str) -> Iterator[Advice]:
     caution = "with fewer digits" if now.dtype.startswith("f") else "if its values fit"
     yield Advice(
         name="dtype",
-        text=f"As {narrow}, {caution}, and in the same order of axes: {narrowed}, {format_size(narrowed.padded_bytes)}.",
+        text=f"As {narrow}, {caution}, and in the same order of axes: {narrowed}, "
+        f"{format_size(narrowed.padded_bytes)}.",
         how=f"x = x.astype({_JAX_NAME[narrow]})",
         before=now.padded_bytes,
         after=narrowed.padded_bytes,

@@ -34,9 +34,13 @@ class LayoutCopy(NamedTuple):
 def equal_tensors(allocations: tuple[Allocation, ...]) -> list[Group]:
     """Array allocations grouped by element type and dimensions, the largest group first."""
     groups: dict[str, list[Allocation]] = {}
+    texts: dict[int, str] = {}  # by the shape's identity: a program repeats a few shapes
     for a in allocations:
         if a.shape is not None and not a.shape.is_tuple:
-            groups.setdefault(str(a.shape.without_layout()), []).append(a)
+            text = texts.get(id(a.shape))
+            if text is None:
+                text = texts[id(a.shape)] = str(a.shape.without_layout())
+            groups.setdefault(text, []).append(a)
     made = [Group(text, tuple(members)) for text, members in groups.items()]
     return sorted(made, key=lambda group: -group.bytes)
 

@@ -68,7 +68,9 @@ def argument_role(name: str | None) -> str:
 
 def backward_steps(op_names: Iterable[str | None]) -> list[int]:
     """The positions of the program that belong to a backward pass, ascending."""
-    return [at for at, name in enumerate(op_names) if name is not None and "transpose(" in name]
+    op_names = list(op_names)
+    backward = {name for name in set(op_names) if name is not None and "transpose(" in name}
+    return [at for at, name in enumerate(op_names) if name in backward]
 
 
 def is_forward(op_name: str | None) -> bool:
@@ -121,8 +123,13 @@ def _path(a: Allocation) -> tuple[str, ...]:
     if a.op_name is None:
         return ()
     if a.kind in ("argument", "alias"):
-        return tuple(_ARGUMENT_PART.findall(a.op_name))
+        return _arguments(a.op_name)
     return _scopes(a.op_name)
+
+
+@lru_cache(maxsize=4096)
+def _arguments(name: str) -> tuple[str, ...]:
+    return tuple(_ARGUMENT_PART.findall(name))
 
 
 @lru_cache(maxsize=4096)
@@ -144,14 +151,17 @@ def _tree(rows: Sequence[Allocation], space: str, path: Callable[[Allocation], t
 
 def _node(name: str, rows: list[tuple[tuple[str, ...], int, int]], depth: int) -> Node:
     groups: dict[str, list[tuple[tuple[str, ...], int, int]]] = {}
+    size = padding = 0
     for row in rows:
-        if len(row[0]) > depth:
-            groups.setdefault(row[0][depth], []).append(row)
+        path, own, unused = row
+        size += own
+        padding += unused
+        if len(path) > depth:
+            part = path[depth]
+            if part in groups:
+                groups[part].append(row)
+            else:
+                groups[part] = [row]
     children = [_node(part, group, depth + 1) for part, group in groups.items()]
-    return Node(
-        name,
-        sum(row[1] for row in rows),
-        sum(row[2] for row in rows),
-        tuple(sorted(children, key=lambda node: -node.bytes)),
-        OWNERS.get(name) if depth == 1 else None,
-    )
+    children.sort(key=lambda node: -node.bytes)
+    return Node(name, size, padding, tuple(children), OWNERS.get(name) if depth == 1 else None)

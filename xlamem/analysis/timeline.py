@@ -26,7 +26,7 @@ def timeline(
     """
     here = [a for a in allocations if a.space == space]
     temps = [a for a in here if is_heap(a)]
-    if not steps or not here or not all(any(t.live for t in timed(a.buffers)) for a in temps if a.bytes):
+    if not steps or not here or not all(any(span for _, span in timed(a.buffers)) for a in temps if a.bytes):
         return None
     others = [a for a in here if not is_heap(a)]
     live = [sum(int(a.bytes) for a in others)] * len(steps)
@@ -102,7 +102,7 @@ def set_peak(allocation: Allocation, found: Timeline) -> None:
         allocation.buffers.peak = found.peak_at
     if is_heap(allocation):
         at = found.peak_at
-        alive = [t.extent for t in timed(allocation.buffers) if t.live and t.live[0] <= at <= t.live[1]]
+        alive = [e for e, span in timed(allocation.buffers) if span and span[0] <= at <= span[1]]
         padding = sum(e.bytes - e.unpadded for e in representatives(alive))
         put(allocation, "unpadded_bytes", int(allocation.bytes) - padding)
 

@@ -39,6 +39,13 @@ def _to_target(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
+def _number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Ranges let through what is no number."""
+    if value is not None and value != value:
+        raise click.BadParameter("nan is no number")
+    return value
+
+
 def _checked(parse: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """A callback that refuses, as wrong usage, what the function of that name cannot read."""
 
@@ -70,6 +77,7 @@ _SETTINGS = (
     click.option(
         "--memory-fraction",
         type=click.FloatRange(min=0, min_open=True, max=1),
+        callback=_number,
         metavar="X",
         help="GPU: the share of its memory that can be used.  [default: 0.75, as JAX]",
     ),
@@ -84,9 +92,11 @@ _SETTINGS = (
     click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
+        callback=_number,
         default=1800,
         show_default=True,
         metavar="SECONDS",
+        help="Give up after so long.",
     ),
     click.option("--no-cache", is_flag=True, help="Neither ask for an earlier answer nor keep this one."),
     click.option(
@@ -193,6 +203,20 @@ def _settings(options: dict[str, Any], progress: Callable[[str, float], None] | 
     )
 
 
+_OF_FUNCTIONS = {
+    "inputs": "--inputs",
+    "settings": "--set",
+    "arguments": "--arg",
+    "keywords": "--kwarg",
+    "donate": "--donate",
+    "static": "--static",
+    "mesh": "--mesh",
+    "shard": "--shard",
+    "real_inputs": "--real-inputs",
+    "host_backend": "--host-backend",
+}
+
+
 def _job(program: str, options: dict[str, Any]) -> Job:
     from xlamem.compiler.foreign import is_foreign
     from xlamem.compiler.job import Job
@@ -200,15 +224,19 @@ def _job(program: str, options: dict[str, Any]) -> Job:
     from xlamem.compiler.target import parse
 
     target = parse(options["target"])
+    if options["memory_fraction"] is not None and target.platform in ("tpu", "cpu"):
+        raise click.UsageError(f"--memory-fraction is for GPUs, and {target} is none")
     if is_foreign(program):
-        given = [
-            name for name in ("inputs", "arguments", "keywords", "settings", "mesh", "shard") if options[name]
-        ]
-        if given:
+        if given := [flag for name, flag in _OF_FUNCTIONS.items() if options[name]]:
             raise click.UsageError(
-                f"{program} is a whole program: its inputs are part of it, and not to be given"
+                f"{program} is a whole program: its inputs are part of it, and {', '.join(given)} not to be given"
             )
         return Job(target, path=program, module=options["module"])
+    if options["module"]:
+        raise click.UsageError(f"--module is for dump folders, and {program} is none")
+    if not options["inputs"] and (options["settings"] or options["real_inputs"]):
+        flag = "--set" if options["settings"] else "--real-inputs"
+        raise click.UsageError(f"{flag} is for the inputs function; name one with --inputs")
     function = FunctionSpec(
         program,
         inputs=options["inputs"],

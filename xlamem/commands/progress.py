@@ -58,11 +58,19 @@ class _Bar:
 
     def _start(self) -> Bar:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
         from rich.progress import Progress as Bar
 
         count = MofNCompleteColumn() if self._files else DownloadColumn(binary_units=True)
         text = TextColumn("reading files" if self._files else "reading")
-        bar = Bar(text, BarColumn(), count, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+        bar = Bar(
+            text, BarColumn(), count, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+        )
         bar.start()
         return bar

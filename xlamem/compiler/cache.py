@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import xlamem
+from xlamem.errors import InputError, ParseError
 from xlamem.units import parse_size
 
 __all__ = ["Cache", "Usage", "key_of"]
@@ -162,4 +163,7 @@ def _default_folder() -> str:
 
 def _default_size() -> int:
     text = os.environ.get("XLAMEM_CACHE_SIZE")
-    return int(parse_size(text)) if text else DEFAULT_SIZE
+    try:
+        return int(parse_size(text)) if text else DEFAULT_SIZE
+    except ParseError as error:
+        raise InputError(f"XLAMEM_CACHE_SIZE: {text!r} is {error.what}") from None

@@ -8,13 +8,15 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from xlamem.errors import ProgramError
 
 __all__ = ["ArraySpec", "FunctionSpec", "parse_axes", "parse_mesh", "parse_setting", "parse_value"]
 
-_ARRAY = re.compile(r"\s*([a-z]+\d*[a-z\d]*)\[([\d,\s]*)\]\s*")
+_ARRAY = re.compile(r"\s*([a-z]+\d*[a-z\d]*)\[([\d,\s]*)\]\s*", re.ASCII)
+_DIGITS = 18  # of the number of an array's elements: XLA counts them in 64 bits
 
 #: XLA's short names that are not numpy's with "float" and "int" written out.
 _DTYPES = {
@@ -83,6 +85,8 @@ def _array(text: str) -> ArraySpec:
         shape = tuple(int(axis) for axis in axes.split(",")) if axes.strip() else ()
     except ValueError:
         raise ProgramError(f"{text!r}: the shape {axes!r} is not numbers with commas between") from None
+    if prod(shape) >= 10**_DIGITS:
+        raise ProgramError(f"{text!r} has more elements than can be counted")
     return ArraySpec(_dtype(name), shape)
 
 

@@ -5,10 +5,14 @@ Both forms of a dump, text and proto, become these; :mod:`xlamem.readers.assignm
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from xlamem.shape import Shape
+
+#: Whose result, and which part of it.
+Place = tuple[str, tuple[int, ...]]
 
 #: What XLA's memory colours are called: ``color=n`` of an allocation, ``S(n)`` of a layout.
 SPACE_NAMES = {0: "hbm", 1: "vmem", 2: "smem", 3: "cmem", 5: "host"}
@@ -41,11 +45,24 @@ class Value(NamedTuple):
     phi: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AssignedAllocation:
+class Columns(NamedTuple):
+    """The values of all allocations, one after the other, as columns."""
+
+    places: Sequence[Place]
+    sizes: Sequence[int]
+    offsets: Sequence[int]
+    shapes: Sequence[Shape | None]
+
+    def values(self, start: int, end: int) -> tuple[Value, ...]:
+        """Some of them as values."""
+        rows = zip(*(column[start:end] for column in self), strict=True)
+        return tuple([Value(name, index, size, offset, shape) for (name, index), size, offset, shape in rows])
+
+
+class AssignedAllocation(NamedTuple):
     """One allocation of a buffer assignment. ``parameter`` is the number of the entry parameter in it."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     bytes: int
     color: int = 0
     parameter: int | None = None
@@ -53,7 +70,7 @@ class AssignedAllocation:
     constant: bool = False
     thread_local: bool = False
     live_out: bool = False
-    values: tuple[Value, ...] = ()
+    values: Sequence[Value] = ()
     #: The 1-based line of the text.
     line: int | None = None
 
@@ -76,6 +93,20 @@ class Assignment:
     allocations: tuple[AssignedAllocation, ...]
     notes: tuple[str, ...] = ()
     truncated: bool = False
+    #: The values, from a reader that has them as columns.
+    columns: Columns | None = None
+
+    def as_columns(self) -> Columns:
+        """All values, those of the first allocation first."""
+        if self.columns is not None:
+            return self.columns
+        values = [value for a in self.allocations for value in a.values]
+        return Columns(
+            [(value.name, value.shape_index) for value in values],
+            [value.bytes for value in values],
+            [value.offset for value in values],
+            [value.shape for value in values],
+        )
 
 
 @dataclass(frozen=True, slots=True)

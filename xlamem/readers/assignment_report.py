@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from xlamem.analysis import ownership
-from xlamem.analysis.heap import HeapValues, Timed, data_in, data_of
-from xlamem.analysis.occupancy import Extent
+from xlamem.analysis.heap import HeapValues, data_of, extents
 from xlamem.analysis.timeline import is_heap, set_peak, timeline, with_totals
-from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value, space_name
+from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Place, space_name
 from xlamem.readers.capacity import fits_in, needs
 from xlamem.readers.hlo_copies import layout_copies
 from xlamem.readers.hlo_flow import Flow
 from xlamem.readers.hlo_module import CONTROL_FLOW, HloModule, Instruction
-from xlamem.readers.storage import Place, Storage
+from xlamem.readers.storage import Storage
 from xlamem.report import (
     Allocation,
     Backend,
@@ -116,12 +115,14 @@ class _Builder:
         self.instructions = {} if module is None else module.instructions
         self.flow = None if module is None else Flow(module)
         self.layout_copies = {} if self.flow is None else layout_copies(self.flow)
-        instructions = self.instructions
-        self.steps = [
-            (name, instructions[name].op_name if name in instructions else None)
-            for name in (() if live is None else live.sequence)
-        ]
-        self.backward = ownership.backward_steps(name for _, name in self.steps)
+        names = () if live is None else live.sequence
+        known = self.instructions.get
+        op_names = [None if i is None else i.op_name for i in map(known, names)]
+        self.steps = list(zip(names, op_names, strict=True))
+        self.backward = ownership.backward_steps(op_names)
+        self.columns = columns = assignment.as_columns()
+        self.extents = extents(columns.offsets, columns.sizes, columns.shapes)
+        self.spans = list(map(self.ranges.get, columns.places))
         self.without_range = 0
         self.bytes_without_range = 0
 
@@ -139,25 +140,22 @@ class _Builder:
 
     def allocations(self) -> list[Allocation]:
         """The report's allocations, in the order of the assignment."""
-        return [self._allocation(a) for a in self.assignment.allocations]
+        found = []
+        start = 0
+        for a in self.assignment.allocations:
+            end = start + len(a.values)
+            found.append(self._allocation(a, start, end))
+            start = end
+        return found
 
-    def _allocation(self, a: AssignedAllocation) -> Allocation:
+    def _allocation(self, a: AssignedAllocation, start: int, end: int) -> Allocation:
         kind = a.kind
-        values = a.values
-        new = tuple.__new__
-        live = self.ranges.get
-        buffers = HeapValues(
-            [
-                new(Timed, (new(Extent, (offset, size, data_in(shape, size))), live((name, index))))
-                for name, index, size, offset, shape, _ in values
-            ],
-            partial(self._buffer, values, kind),
-        )
+        buffers = HeapValues(self.extents, self.spans, start, end, partial(self._buffer, kind))
         if kind == "temp":
-            without = [extent.bytes for extent, span in buffers.timed if span is None]
+            without = [size for (_, size, _), span in buffers.timed() if span is None]
             self.without_range += len(without)
             self.bytes_without_range += sum(without)
-        main = None if kind == "temp" and len(values) != 1 else _main(a)
+        main = None if kind == "temp" and end - start != 1 else self._main(a, start, end)
         space = space_name(a.color, self.backend)
         label = None if a.parameter is None else f"parameter {a.parameter}"
         if main is None:  # a heap, or scratch
@@ -165,12 +163,12 @@ class _Builder:
                 space=space,
                 kind=kind,
                 bytes=a.bytes,
-                label=f"heap of {len(values)} values" if values else "scratch",
+                label=f"heap of {end - start} values" if end > start else "scratch",
                 buffers=buffers,
                 provenance="compiled",
                 line=a.line,
             )
-        found = self._buffer(values, kind, main, None)
+        found = self._buffer(kind, main, None)
         return Allocation(
             space=space,
             kind=kind,
@@ -190,9 +188,20 @@ class _Builder:
             line=a.line,
         )
 
-    def _buffer(self, values: Sequence[Value], kind: str, number: int, at_peak: bool | None) -> Buffer:
-        name, index, size, offset, shape, _ = values[number]
-        place = name, index
+    def _main(self, a: AssignedAllocation, start: int, end: int) -> int | None:
+        """Which value an allocation is named by: the parameter, else the largest; of equal ones the last.
+
+        Values take turns in an allocation; the last one written to an output's is the output.
+        """
+        if end - start < 2 or a.parameter is not None:
+            return start if end > start else None
+        return max(zip(self.columns.sizes[start:end], range(start, end), strict=True))[1]
+
+    def _buffer(self, kind: str, number: int, at_peak: bool | None) -> Buffer:
+        columns = self.columns
+        place = columns.places[number]
+        name, index = place
+        shape = columns.shapes[number]
         instruction = self.instructions.get(name)
         named = instruction
         if (instruction is None or instruction.op_name is None) and self.flow is not None:
@@ -209,8 +218,8 @@ class _Builder:
             Buffer,
             (
                 name,
-                size,
-                offset,
+                columns.sizes[number],
+                columns.offsets[number],
                 shape,
                 index,
                 None if instruction is None else instruction.opcode,
@@ -218,7 +227,7 @@ class _Builder:
                 None if source is None else source.source_file,
                 None if source is None else source.source_line,
                 owner,
-                self.ranges.get(place),
+                self.spans[number],
                 at_peak,
             ),
         )
@@ -249,13 +258,13 @@ class _Builder:
         """The layout copies, with the time that their results are needed."""
         found = {}
         copies = self.layout_copies
-        for a, assigned in zip(allocations, self.assignment.allocations, strict=True) if copies else ():
-            for value in assigned.values:
-                if value.name in copies and value.shape_index == ():
-                    live = self.ranges.get((value.name, ()))
-                    at_peak = None if live is None or peak is None else live[0] <= peak <= live[1]
-                    at_peak = at_peak and a.space == self.device
-                    found[value.name] = replace(copies[value.name], live=live, at_peak=at_peak)
+        homes = (a for a in allocations for _ in range(len(a.buffers)))
+        for a, (name, index) in zip(homes, self.columns.places, strict=True) if copies else ():
+            if name in copies and index == ():
+                live = self.ranges.get((name, ()))
+                at_peak = None if live is None or peak is None else live[0] <= peak <= live[1]
+                at_peak = at_peak and a.space == self.device
+                found[name] = replace(copies[name], live=live, at_peak=at_peak)
         return tuple(found.get(name, copy) for name, copy in copies.items())
 
     def notes(self, allocations: Sequence[Allocation], timelines: Sequence[Timeline]) -> list[str]:
@@ -266,11 +275,11 @@ class _Builder:
                 "no HLO module beside the buffer assignment: values have no op_name and no source line"
             )
         else:
-            names = [value.name for a in self.assignment.allocations for value in a.values]
-            unknown = [name for name in names if name not in self.instructions]
+            places = self.columns.places
+            unknown = [name for name, _ in places if name not in self.instructions]
             if unknown:
                 notes.append(
-                    f"{len(unknown)} of {len(names)} values are not in the HLO module: "
+                    f"{len(unknown)} of {len(places)} values are not in the HLO module: "
                     "the files are of two compiles"
                 )
         heaps = {a.space for a in allocations if is_heap(a) and a.bytes} - {t.space for t in timelines}
@@ -285,16 +294,6 @@ class _Builder:
                 "live range: the timeline leaves them out"
             )
         return notes
-
-
-def _main(a: AssignedAllocation) -> int | None:
-    """Which value an allocation is named by: the parameter, else the largest; of equal ones the last.
-
-    Values take turns in an allocation; the last one written to an output's is the output.
-    """
-    if len(a.values) < 2 or a.parameter is not None:
-        return 0 if a.values else None
-    return max((value.bytes, number) for number, value in enumerate(a.values))[1]
 
 
 def _unpadded(a: AssignedAllocation, main: Buffer) -> int | None:

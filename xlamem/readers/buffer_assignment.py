@@ -12,7 +12,6 @@ Older files go on with the values' uses and the live ranges; :mod:`xlamem.reader
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from xlamem.readers.assigned import AssignedAllocation, Assignment, Value
 from xlamem.readers.hlo_module import shape_of
@@ -59,7 +58,7 @@ def parse(text: str) -> Assignment:
             values.append([])
         else:
             skipped += 1
-    done = tuple(replace(a, values=tuple(v)) for a, v in zip(allocations, values, strict=True))
+    done = tuple(a._replace(values=tuple(v)) for a, v in zip(allocations, values, strict=True))
     truncated = not ended and not text.endswith("\n")
     notes = []
     if truncated:

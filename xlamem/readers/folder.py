@@ -12,9 +12,7 @@ from xlamem.readers.input import Progress
 from xlamem.report import MemoryReport
 
 
-def read_folder(
-    path: str, module: str | None = None, progress: Progress | None = None
-) -> list[MemoryReport]:
+def read_folder(path: str, module: str | None = None, progress: Progress | None = None) -> list[MemoryReport]:
     """The reports of a dump, or of every log in the folder and the folders in it, file by file.
 
     ``progress`` is called with the files read so far and how many there are.

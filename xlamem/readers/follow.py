@@ -53,7 +53,11 @@ class _Tail:
     def __init__(self, path: str) -> None:
         self.path = path
         self._file: BinaryIO | None = None
-        self._forget()
+        self.text = b""
+        self.lines_before = 0
+        self._untold = 0  # bytes
+        self._since: float | None = None  # when the first of them came
+        self._changed = 0.0
 
     def read(self) -> bool:
         """Take up what was written since; whether it is time to tell what is in ``text``."""
@@ -77,7 +81,7 @@ class _Tail:
             self._untold, self._since = 0, None
         elif gone:
             self.close()
-            self._forget()
+            self.text, self.lines_before = b"", 0
             return self.read()
         return due
 
@@ -86,13 +90,6 @@ class _Tail:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def _forget(self) -> None:
-        self.text = b""
-        self.lines_before = 0
-        self._untold = 0  # bytes
-        self._since: float | None = None  # when the first of them came
-        self._changed = 0.0
 
     def _trim(self) -> None:
         """Drop what was told long ago, up to a line's end if there is one."""

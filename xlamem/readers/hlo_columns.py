@@ -8,29 +8,32 @@ Where a message may leave a field out, a zero before each message marks where it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, compress
+from operator import not_
 from typing import Any, NamedTuple
 
 from xlamem.readers import hlo_schema
 
-# On the wire: the number of the field and its type, and -1 (ten bytes) or 0.
-_MINUS_1 = b"\xff" * 9 + b"\x01"
-_OF_INSTRUCTION = b"\x48\0" + b"\x68\0" + b"\xa0\x02" + _MINUS_1 + b"\xb0\x02" + _MINUS_1
+# On the wire: the number of the field and its type, and -1 (ten bytes).
+_OPERANDS = b"\xa0\x02" + b"\xff" * 9 + b"\x01"
+_CALLED = b"\xb0\x02" + b"\xff" * 9 + b"\x01"
 _VARINT, _BYTES = 0, 2
+#: Opcodes that call no computation, among the frequent ones.
+_CALLS_NOTHING = frozenset(
+    "parameter constant get-tuple-element tuple bitcast copy copy-start copy-done async-done add subtract multiply "
+    "divide slice broadcast convert convolution dot".split()
+)
 
 
 class Instructions(NamedTuple):
-    """The columns of instructions. ``operands`` and ``called`` are ids, those of each row after a -1."""
+    """The columns of instructions. ``operands`` are ids, those of each row after a -1."""
 
     names: list[str]
     opcodes: list[str]
     shapes: list[bytes]
     metadata: list[bytes]
-    parameter_numbers: list[int]
-    tuple_indices: list[int]
     ids: list[int]
     operands: list[int]
-    called: list[int]
 
 
 def instructions(rows: Sequence[bytes]) -> Instructions:
@@ -40,35 +43,58 @@ def instructions(rows: Sequence[bytes]) -> Instructions:
         DecodeError: one of them is damaged.
     """
     count = len(rows)
-    found = _instructions(_OF_INSTRUCTION + _OF_INSTRUCTION.join(rows) if rows else b"")
-    always = (found.names, found.opcodes, found.shapes, found.metadata, found.ids)
-    parameters, indices = _rows(found.parameter_numbers, count), _rows(found.tuple_indices, count)
-    marks = found.operands.count(-1), found.called.count(-1)
-    if all(len(c) == count for c in (*always, parameters, indices)) and marks == (count, count):
-        return found._replace(parameter_numbers=parameters, tuple_indices=indices)
+    found = _instructions(_OPERANDS + _OPERANDS.join(rows) if rows else b"")
+    if all(len(c) == count for c in found[:5]) and found.operands.count(-1) == count:
+        return found
     # One has no name or no id, or a damaged one has taken up the next.
     return _one_by_one(rows)
 
 
 def _instructions(data: bytes) -> Instructions:
     m = _parsed("Instructions", data)
-    return Instructions(
-        *(list(c) for c in (m.name, m.opcode, m.shape, m.metadata, m.parameter_number, m.tuple_index)),
-        *(list(c) for c in (m.id, m.operand_ids, m.called_computation_ids)),
-    )
+    return Instructions(m.name[:], m.opcode[:], m.shape[:], m.metadata[:], m.id[:], m.operand_ids[:])
 
 
 def _one_by_one(rows: Sequence[bytes]) -> Instructions:
-    parts = []
+    found = Instructions([], [], [], [], [], [])
     for row in rows:
         one = _instructions(row)
-        empty = ("", "", b"", b"", 0, 0, 0)
         # The last of several counts, as in any message.
-        filled = [column[-1:] or [nothing] for column, nothing in zip(one[:7], empty, strict=True)]
-        parts.append([*filled, [-1, *one.operands], [-1, *one.called]])
-    if not parts:
-        return Instructions(*([] for _ in Instructions._fields))
-    return Instructions(*([*chain.from_iterable(column)] for column in zip(*parts, strict=True)))
+        for column, own, nothing in zip(found, one[:5], ("", "", b"", b"", 0), strict=False):
+            column += own[-1:] or [nothing]
+        found.operands.extend([-1, *one.operands])
+    return found
+
+
+def numbers(rows: Sequence[bytes], opcodes: Sequence[str]) -> list[int | None]:
+    """What the opcode of each row counts: a parameter's number, or the element a get-tuple-element takes.
+
+    Raises:
+        DecodeError: one of them is damaged.
+    """
+    found: list[int | None] = [None] * len(rows)
+    for opcode, name in (("parameter", "ParameterNumbers"), ("get-tuple-element", "TupleIndices")):
+        places = [at for at, other in enumerate(opcodes) if other == opcode]
+        (column,) = table(name, [rows[at] for at in places])
+        for at, number in zip(places, column, strict=True):
+            found[at] = number
+    return found
+
+
+def calls(rows: Sequence[bytes], opcodes: Sequence[str]) -> list[tuple[int, list[int]]]:
+    """Of the instructions that call computations: their places in ``rows``, and the computations' ids.
+
+    Raises:
+        DecodeError: one of them is damaged.
+    """
+    places = [at for at, opcode in enumerate(opcodes) if opcode not in _CALLS_NOTHING]
+    column = _parsed("Calls", b"".join([_CALLED + rows[at] for at in places])).called_computation_ids[:]
+    marks = [k for k, value in enumerate(column) if value == -1]
+    if len(marks) != len(places):
+        single = [(at, _parsed("Calls", rows[at]).called_computation_ids[:]) for at in places]
+        return [(at, ids) for at, ids in single if ids]
+    runs = zip(places, marks, [*marks, len(column)][1:], strict=True)
+    return [(at, column[start + 1 : end]) for at, start, end in runs if end - start > 1]
 
 
 def heads(rows: Sequence[bytes]) -> list[tuple[str, str, int]]:
@@ -78,7 +104,7 @@ def heads(rows: Sequence[bytes]) -> list[tuple[str, str, int]]:
         DecodeError: one of them is damaged.
     """
     m = _parsed("Heads", b"".join(rows))
-    names, opcodes, ids = list(m.name), list(m.opcode), list(m.id)
+    names, opcodes, ids = m.name[:], m.opcode[:], m.id[:]
     if not len(names) == len(opcodes) == len(ids) == len(rows):
         found = _one_by_one(rows)
         names, opcodes, ids = found.names, found.opcodes, found.ids
@@ -100,40 +126,38 @@ def table(name: str, rows: Sequence[bytes]) -> list[list[Any]]:
     Raises:
         DecodeError: one of them is damaged.
     """
-    if not rows:
-        return [[] for _ in hlo_schema.fields(name)]
-    mark = b"".join(
-        bytes(((number << 3) | (_BYTES if kind in ("bytes*", "string*") else _VARINT), 0))
-        for number, kind in hlo_schema.fields(name).values()
-    )
-    message = _parsed(name, mark + mark.join(rows))
-    columns = [_rows(getattr(message, field), len(rows)) for field in hlo_schema.fields(name)]
-    if any(len(column) != len(rows) for column in columns):
-        alone = (_parsed(name, mark + row) for row in rows)
-        columns = [
-            list(column)
-            for column in zip(
-                *([list(getattr(m, field))[-1] for field in hlo_schema.fields(name)] for m in alone), strict=True
-            )
-        ]
-    return columns
+    count = len(rows)
+    fields = hlo_schema.fields(name)
+    every = frozenset(fields)
+    # Zeros are left out; only some fields are zero now and then. Other fields are tried without marks.
+    for marked in (_OFTEN_ZERO & every, every) if rows else ():
+        mark = b"".join([_zero(*fields[field]) for field in fields if field in marked])
+        message = _parsed(name, mark + mark.join(rows))
+        columns = [getattr(message, field)[:] for field in fields]
+        columns = [_rows(c, count) if f in marked else c for f, c in zip(fields, columns, strict=True)]
+        if all(len(column) == count for column in columns):
+            return columns
+    mark = b"".join([_zero(*field) for field in fields.values()])
+    alone = [_parsed(name, mark + row) for row in rows]
+    return [[getattr(message, field)[-1] for message in alone] for field in fields]
 
 
-def _rows(marked: Any, count: int) -> list[Any]:
+#: A buffer can have the number 0.
+_OFTEN_ZERO = frozenset(
+    {"parameter_number", "tuple_index", "shape_index", "offset", "kind", "id", "logical_buffer_id", "buffer_id"}
+)
+
+
+def _zero(number: int, kind: str) -> bytes:
+    return bytes(((number << 3) | (_BYTES if kind in ("bytes*", "string*") else _VARINT), 0))
+
+
+def _rows(column: list[Any], count: int) -> list[Any]:
     """The values of a column in which a zero comes before each of ``count`` rows."""
-    column = list(marked)
     if len(column) == count and not any(column):
         return column
-    if len(column) == 2 * count and not any(column[::2]) and all(column[1::2]):
-        return column[1::2]
-    found: list[Any] = []
-    add = found.append
-    for value in column:
-        if not value:
-            add(value)
-        elif found:
-            found[-1] = value
-    return found
+    # After each zero, what follows it: the value, or the next row's zero.
+    return list(compress(chain(column[1:], column[:1]), map(not_, column)))
 
 
 def _parsed(name: str, data: bytes) -> Any:

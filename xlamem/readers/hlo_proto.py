@@ -8,17 +8,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import chain
-from typing import Any, TypeVar
+from functools import cached_property, lru_cache, partial
+from itertools import chain, compress
+from typing import Any
 
+from xlamem.lazy import Lazy
 from xlamem.readers import hlo_columns, hlo_schema
-from xlamem.readers.assigned import AssignedAllocation, Assignment, LiveRanges, Value
+from xlamem.readers.assigned import AssignedAllocation, Assignment, Columns, LiveRanges, Place
 from xlamem.readers.hlo_module import CALLERS, Computation, HloModule, Instruction
 from xlamem.readers.hlo_proto_shapes import sized_at
 from xlamem.shape import Shape
-
-T = TypeVar("T")
 
 _DAMAGED = "the .pb cannot be decoded: it is cut off, damaged or still being written"
 _FREE = 1  # the kind of an event; the others are allocations
@@ -129,6 +128,10 @@ def _contents(proto: Any) -> ProtoContents:
     return ProtoContents(module, assignment, live)
 
 
+#: An instruction's name, serialized shape and shape.
+Made = tuple[str, bytes, Shape | None]
+
+
 class _ModuleReader:
     """An HloModuleProto as a module. The insides of fusions are taken apart when somebody asks for them."""
 
@@ -144,9 +147,10 @@ class _ModuleReader:
         if entry is None and proto.entry_computation_id in names:
             entry = proto.entry_computation_id
         module.entry = None if entry is None else names[entry]
-        #: Name and serialized shape of the instructions read, by id, which is unique in a module.
-        self.made: dict[int, tuple[str, bytes]] = {}
+        #: The instructions read, by id, which is unique in a module.
+        self.made: dict[int, Made] = {}
         self.rows: dict[int, list[Instruction]] = {}
+        module.instructions = {}
         #: The insides of fusions, until somebody asks for them.
         self.unread = dict.fromkeys(protos)
         fused: set[int] = set()
@@ -176,7 +180,7 @@ class _ModuleReader:
             from google.protobuf.message import DecodeError
 
             try:
-                self.read([n], set())
+                self.read([n], set(), outside=False)
             except DecodeError:  # an inside of a fusion: what is outside was read already
                 self.rows[n] = []
             self.unread[n] = None  # still an inside
@@ -198,36 +202,30 @@ class _ModuleReader:
                 found[n] = name, opcode
         return found
 
-    def read(self, numbers: Sequence[int], fused: set[int]) -> list[int]:
-        """Read these computations. What their steps call is returned, what their fusions call added to ``fused``."""
-        parts = [list(self.protos[n].instructions) for n in numbers]
+    def read(self, numbers: Sequence[int], fused: set[int], outside: bool = True) -> list[int]:
+        """Read these computations, ``outside`` of fusions or not.
+
+        What their steps call is returned, what their fusions call is added to ``fused``.
+        """
+        parts = [self.protos[n].instructions[:] for n in numbers]
         rows = list(chain.from_iterable(parts))
         columns = hlo_columns.instructions(rows)
         names: dict[int, str] = dict(zip(columns.ids, columns.names, strict=True))
         if len(names) < len(rows) and len(numbers) > 1:
             # Ids that are unique in their computation only.
-            return [called for n in numbers for called in self.read([n], fused)]
+            return [called for n in numbers for called in self.read([n], fused, outside)]
         for n in numbers:
             self.unread.pop(n, None)
-        self.made.update(zip(columns.ids, zip(columns.names, columns.shapes, strict=True), strict=True))
         steps: list[int] = []
-        called: list[tuple[str, ...]] = []
-        for opcode, ids in zip(columns.opcodes, _runs(columns.called, -1), strict=True):
-            named: tuple[str, ...] = ()
-            if ids:
-                (fused.update if opcode == "fusion" else steps.extend)(ids)
-                if opcode in CALLERS:
-                    named = tuple([self.names[n] for n in ids if n in self.names])
-                    if opcode == "while":
-                        named = named[::-1]  # stored body first, run and printed condition first
-            called.append(named)
-        numbered = [
-            parameter if opcode == "parameter" else element if opcode == "get-tuple-element" else None
-            for opcode, parameter, element in zip(
-                columns.opcodes, columns.parameter_numbers, columns.tuple_indices, strict=True
-            )
-        ]
-        sizes = [sized_at(shape) for shape in columns.shapes]
+        called: list[tuple[str, ...]] = [()] * len(rows)
+        for at, ids in hlo_columns.calls(rows, columns.opcodes):
+            opcode = columns.opcodes[at]
+            (fused.update if opcode == "fusion" else steps.extend)(ids)
+            if opcode in CALLERS:
+                named = tuple([self.names[n] for n in ids if n in self.names])
+                called[at] = named[::-1] if opcode == "while" else named  # body first, in text condition first
+        sizes = list(map(sized_at, columns.shapes))
+        shapes = [shape for shape, _ in sizes]
         known, place = self.frames.known, self.frames.place
         places = [known[where] if where in known else place(where) for where in columns.metadata]
         homes = [self.names[n] for n, part in zip(numbers, parts, strict=True) for _ in part]
@@ -242,11 +240,14 @@ class _ModuleReader:
                 homes,
                 self._operands(columns, names, homes),
                 called,
-                numbered,
+                hlo_columns.numbers(rows, columns.opcodes),
                 places,
                 strict=True,
             )
         ]
+        self.made.update(zip(columns.ids, zip(columns.names, columns.shapes, shapes, strict=True), strict=True))
+        if outside:
+            self.module.instructions.update(zip(columns.names, made, strict=True))
         start = 0
         for n, part in zip(numbers, parts, strict=True):
             end = start + len(part)
@@ -257,22 +258,24 @@ class _ModuleReader:
     def _operands(
         self, columns: hlo_columns.Instructions, names: dict[int, str], homes: list[str]
     ) -> list[tuple[str, ...]]:
-        found = list(map({**names, -1: _MARK}.get, columns.operands))
+        column = columns.operands
+        found = list(map({**names, -1: ""}.get, column))
         if None in found:
             # Ids were once local to the computation; today its id is their upper half.
             numbers = {name: n for n, name in self.names.items()}
             at = -1
-            for k, o in enumerate(columns.operands):
+            for k, o in enumerate(column):
                 at += o == -1
                 if found[k] is None:
                     found[k] = names.get(numbers[homes[at]] << 32 | o, "")
-        return [tuple(run) for run in _runs(found, _MARK)]
+        marks = [k for k, o in enumerate(column) if o == -1]
+        return [tuple(found[start + 1 : end]) for start, end in zip(marks, [*marks[1:], len(column)], strict=True)]
 
     def _in_order(self, n: int, ids: list[int], rows: list[Instruction]) -> list[Instruction]:
         sequence = self.order.get(n)
         if sequence is None:
             return rows
-        order = list(sequence.instruction_ids)
+        order = sequence.instruction_ids[:]
         if order == ids or len(order) != len(ids):
             return rows
         by_id = dict(zip(ids, rows, strict=True))
@@ -280,22 +283,6 @@ class _ModuleReader:
             return [by_id[i] for i in order]
         except KeyError:
             return rows
-
-
-_MARK = "\0"
-
-
-def _runs(column: Sequence[T], mark: T) -> list[list[T]]:
-    """What follows each ``mark`` in a column."""
-    found: list[list[T]] = []
-    run: list[T] = []
-    for value in column:
-        if value == mark:
-            run = []
-            found.append(run)
-        else:
-            run.append(value)
-    return found
 
 
 class _ProtoComputation(Computation):
@@ -354,62 +341,65 @@ class _Frames:
 
 
 #: A logical buffer: whose result it is, which part of it, and that part's shape.
-_Place = tuple[str, tuple[int, ...], Shape | None]
+_Placed = tuple[Place, Shape | None]
 
 
-def _places(proto: Any, reader: _ModuleReader | None) -> dict[int, _Place]:
+def _places(proto: Any, reader: _ModuleReader | None) -> dict[int, _Placed]:
     """The logical buffers of a buffer assignment, by their ids."""
-    ids, defined = hlo_columns.table("LogicalBuffers", list(proto.logical_buffers))
-    names, indices, instructions = hlo_columns.table("Locations", defined)
-    made: dict[int, tuple[str, bytes]] = {}
+    ids, defined = hlo_columns.table("LogicalBuffers", proto.logical_buffers[:])
+    indices, instructions = hlo_columns.table("Locations", defined)
+    made: dict[int, Made] = {}
     if reader is not None:
         reader.find(instructions)
         made = reader.made
-    found: dict[int, _Place] = {}
-    for buffer, name, packed, instruction in zip(ids, names, indices, instructions, strict=True):
-        index = _index(packed) if packed else ()
-        if instruction in made:
-            name, shape = made[instruction]
-            found[buffer] = name, index, sized_at(shape, index)[0] if packed else sized_at(shape)[0]
+    found: dict[int, _Placed] = {}
+    for at, (buffer, packed, maker) in enumerate(zip(ids, indices, map(made.get, instructions), strict=True)):
+        if maker is None:
+            # Older ones name their instruction.
+            name = hlo_columns.table("LocationNames", [defined[at]])[0][0]
+            found[buffer] = (name, _index(packed)), None
+        elif packed:
+            index = _index(packed)
+            found[buffer] = (maker[0], index), sized_at(maker[1], index)[0]
         else:
-            found[buffer] = name, index, None
+            found[buffer] = (maker[0], ()), maker[2]
     return found
 
 
-def _assignment(proto: Any, places: dict[int, _Place]) -> Assignment:
+def _assignment(proto: Any, places: dict[int, _Placed]) -> Assignment:
     allocations = []
-    new = tuple.__new__
-    assigned = [list(a.assigned) for a in proto.buffer_allocations]
-    values: list[Value | None] = []
-    columns = hlo_columns.table("AssignedValues", list(chain.from_iterable(assigned)))
-    for buffer, offset, size in zip(*columns, strict=True):
-        place = places.get(buffer)
-        if place is None:
-            values.append(None)
-        else:
-            name, index, shape = place
-            values.append(new(Value, (name, index, size, offset, shape, False)))
-    missing = values.count(None)
+    assigned = [a.assigned[:] for a in proto.buffer_allocations]
+    counts = [len(part) for part in assigned]
+    buffers, offsets, sizes = hlo_columns.table("AssignedValues", list(chain.from_iterable(assigned)))
+    placed = list(map(places.get, buffers))
+    missing = placed.count(None)
+    if missing:
+        known = [p is not None for p in placed]
+        flags = iter(known)
+        counts = [sum(next(flags) for _ in range(count)) for count in counts]
+        offsets, sizes = list(compress(offsets, known)), list(compress(sizes, known))
+    found = [p for p in placed if p is not None]
+    columns = Columns([p[0] for p in found], sizes, offsets, [p[1] for p in found])
     start = 0
-    for a, part in zip(proto.buffer_allocations, assigned, strict=True):
-        own = values[start : start + len(part)]
-        start += len(part)
+    for a, count in zip(proto.buffer_allocations, counts, strict=True):
+        end = start + count
         parameter = a.is_entry_computation_parameter
         allocations.append(
             AssignedAllocation(
-                index=a.index,
-                bytes=a.size,
-                color=a.color,
-                parameter=a.parameter_number if parameter else None,
-                parameter_index=tuple(a.parameter_shape_index) if parameter else (),
-                constant=a.is_constant,
-                thread_local=a.is_thread_local,
-                live_out=a.maybe_live_out,
-                values=tuple([v for v in own if v is not None]),
+                a.index,
+                a.size,
+                a.color,
+                a.parameter_number if parameter else None,
+                tuple(a.parameter_shape_index) if parameter else (),
+                a.is_constant,
+                a.is_thread_local,
+                a.maybe_live_out,
+                Lazy(count, partial(columns.values, start, end)),
             )
         )
+        start = end
     notes = (f"{missing} values of the buffer assignment are not defined in it",) if missing else ()
-    return Assignment(tuple(allocations), notes)
+    return Assignment(tuple(allocations), notes, columns=columns)
 
 
 @lru_cache(maxsize=4096)
@@ -422,7 +412,7 @@ def _index(packed: bytes) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _traces(proto: Any, module: HloModule, places: dict[int, _Place]) -> LiveRanges:
+def _traces(proto: Any, module: HloModule, places: dict[int, _Placed]) -> LiveRanges:
     """Live ranges from the heap simulator's own record of what it allocated and freed, in program order.
 
     A value starts where its instruction stands. Frees are recorded after the allocations of the same
@@ -432,41 +422,46 @@ def _traces(proto: Any, module: HloModule, places: dict[int, _Place]) -> LiveRan
     sequence = tuple([i.name for i in module.sequence])
     positions = {name: at for at, name in enumerate(sequence)}
     uses = module.uses
-    ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]] = {}
+    ranges: dict[Place, tuple[int, int]] = {}
+    known, where = places.get, positions.get
     for trace in proto.heap_simulator_traces:
-        start: dict[int, tuple[str, tuple[int, ...], int]] = {}
+        start: dict[int, tuple[Place, int]] = {}
         now = 0
-        pending: list[tuple[str, tuple[int, ...], int]] = []
-        for kind, buffer, by in zip(*hlo_columns.table("Events", list(trace.events)), strict=True):
+        pending: list[tuple[Place, int]] = []
+        events = trace.events[:]
+        for number, (kind, buffer) in enumerate(zip(*hlo_columns.table("Events", events), strict=True)):
             if kind == _FREE:
                 if buffer in start:
                     pending.append(start[buffer])
                 continue
-            place = places.get(buffer)
-            if place is None:
+            placed = known(buffer)
+            if placed is None:
                 continue
-            name = place[0] or by
-            at = positions.get(name, now)
+            place = placed[0]
+            if not place[0]:
+                place = hlo_columns.table("EventNames", [events[number]])[0][0], place[1]
+            at = where(place[0], now)
             if at > now:
                 if pending:
                     _end(pending, uses, now, at - 1, ranges)
                 now = at
-            start[buffer] = name, place[1], at
+            start[buffer] = place, at
         _end(pending, uses, now, len(sequence), ranges)
     return LiveRanges(sequence, ranges, exact=False)
 
 
 def _end(
-    pending: list[tuple[str, tuple[int, ...], int]],
+    pending: list[tuple[Place, int]],
     uses: dict[str, list[int]],
     now: int,
     last: int,
-    ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]],
+    ranges: dict[Place, tuple[int, int]],
 ) -> None:
     """Give an end between ``now`` and ``last`` to the values freed there, and forget them."""
-    for name, index, start in pending:
-        places = uses.get(name, ())
+    for place, start in pending:
+        places = uses.get(place[0], ())
         # Positions come in order: the latest that is not after ``last``.
         latest = bisect_right(places, last)
-        ranges[name, index] = start, max(now, places[latest - 1]) if latest else now
+        end = places[latest - 1] if latest else now
+        ranges[place] = start, end if end > now else now
     pending.clear()

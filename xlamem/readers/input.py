@@ -184,7 +184,9 @@ def _of_file(file: IO[str] | IO[bytes], name: str | None = None) -> Input:
     if isinstance(content, str):
         content = content.encode(errors="replace")
     if not isinstance(content, bytes | bytearray | memoryview):
-        raise NotReadableError(f"{name}: cannot be read: it gives {type(content).__name__}, not text or bytes")
+        raise NotReadableError(
+            f"{name}: cannot be read: it gives {type(content).__name__}, not text or bytes"
+        )
     return Input.of_bytes(name, bytes(content))
 
 

@@ -50,7 +50,7 @@ _REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
 
 # The status payload that libtpu appends repeats the head of the report with escaped line ends. A
 # C-escaped string: no quote in it stands without a backslash.
-_PAYLOAD = re.compile(r"\[type\.googleapis\.com/[^\s='\"]*=\\?'(?:[^'\\\n]|\\[^\n])*(?:'\])?")
+_PAYLOAD = re.compile(r"\[type\.googleapis\.com/[^\s='\"]{0,200}=\\?'(?:[^'\\\n]|\\[^\n])*(?:'\])?")
 
 # Words that start a line of a report. An escaped line end before one of them was a line end.
 _STARTERS = (

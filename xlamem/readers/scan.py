@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 
 #: Inputs up to this size are one window.
 WHOLE = 512 << 10
-_CHUNK = 1 << 20
+_CHUNK = 256 << 10
 #: What is kept before and after a phrase.
 _BEFORE = 8 << 10
 _AFTER = 256 << 10
@@ -84,7 +84,7 @@ _NEEDLES = (
     b"emory",
     b"XLA::TPU program",
     b"scoped vmem",
-    b"with incompatible size",
+    b"buffer with incompatible size",
     b"allocation_size_words",
     b"temp_size_in_bytes",
 )

@@ -109,18 +109,21 @@ def _value_end(span: str, starts_record: Callable[[int], bool]) -> int:
     """Where a value of words ends: at its line's end, or later while a quote or bracket is open."""
     depth = 0
     quoted = False
+    last = ""  # the last character that is no white space
     for at, char in enumerate(span):
-        if char == '"':
+        if char == "\n" and last:
+            rest_is_blank = span[at : at + 2] in ("\n\n", "\n")
+            continues = quoted or depth > 0 or last in ",=("
+            if rest_is_blank or not continues or starts_record(at + 1):
+                return at
+        elif char == '"':
             quoted = not quoted
         elif char in "([{" and not quoted:
             depth += 1
         elif char in ")]}" and not quoted:
             depth -= 1
-        elif char == "\n" and span[:at].strip():
-            rest_is_blank = span[at : at + 2] in ("\n\n", "\n")
-            continues = quoted or depth > 0 or span[:at].rstrip()[-1] in ",=("
-            if rest_is_blank or not continues or starts_record(at + 1):
-                return at
+        if not char.isspace():
+            last = char
     return len(span)
 
 

@@ -82,6 +82,8 @@ _PROGRAM_FIELD = {
     "overlays": "overlays",
 }
 _MAX_GAP_LINES = 12
+#: Of a longer line only so much is looked at.
+_LONG_LINE = 64 << 10
 _QUOTES = ('"', "'", "`", "\\")
 
 
@@ -145,6 +147,10 @@ def _block(token: re.Match[str]) -> str:
 #: What a report can begin with when its head was cut off, and a numbered item. "Size:", "Tag:" or "Allocation type:"
 #: by themselves are anybody's words.
 _STARTERS = frozenset({"head", "module", "usage", "total", "program", "list"})
+#: What those hold: quick to search for.
+_BEGIN_WORDS = ("Ran out of memory in", "XLA::TPU ", "Total ", "Program ", "Largest program ", "Size:")
+#: So far before "Size:" its number can stand.
+_NUMBER_BEFORE = 64
 
 
 def read_tpu_oom(lines: Lines, name: str) -> Iterator[MemoryReport]:
@@ -154,9 +160,13 @@ def read_tpu_oom(lines: Lines, name: str) -> Iterator[MemoryReport]:
     """
     text = lines.text
     draft: _Draft | None = None
-    token = _TOKEN.search(text)
+    words: dict[str, int] = {}
+    token = _next_beginning(text, 0, words)
     end = 0
     while token is not None:
+        if draft is None and token.lastgroup not in _STARTERS and not token["number"]:
+            token = _next_beginning(text, token.end(), words)
+            continue
         following = _TOKEN.search(text, token.end())
         until = following.start() if following else len(text)
         if draft is not None and (token.lastgroup == "stop" or draft.is_new(token)):
@@ -180,6 +190,16 @@ def read_tpu_oom(lines: Lines, name: str) -> Iterator[MemoryReport]:
         token = following
     if draft is not None:
         yield from _finish(draft, lines, name, end)
+
+
+def _next_beginning(text: str, at: int, words: dict[str, int]) -> re.Match[str] | None:
+    """The next token that a report may begin with, or one before it. ``words`` is where each word stands next."""
+    for word in _BEGIN_WORDS:
+        if words.get(word, -1) < at:
+            found = text.find(word, at)
+            words[word] = len(text) if found < 0 else found
+    nearest = min(words.values())
+    return None if nearest == len(text) else _TOKEN.search(text, max(at, nearest - _NUMBER_BEFORE))
 
 
 _Spans = list[tuple[int, int]]
@@ -286,25 +306,29 @@ def _read_output(row: dict[str, int | float | None], span: str) -> _Spans:
 
 
 def _left_over(span: str, used: _Spans, lines: Lines, offset: int, stamped_out: bool) -> list[Unparsed]:
-    """The lines of ``span`` that hold words outside the ``used`` parts.
+    """The lines of ``span`` that hold words outside the ``used`` parts, as far as one more than a report's.
 
     With ``stamped_out``, lines with a time stamp are other messages and none of the report's.
     """
     if not span.strip():
         return []
-    kept = list(span)
-    for start, stop in used:
-        for at in range(start, stop):
-            if kept[at] != "\n":
-                kept[at] = " "
+    pieces: list[str] = []
+    at = 0
+    for start, stop in sorted(used):
+        pieces.append(span[at:start])
+        pieces.append("\n".join(" " * len(part) for part in span[max(at, start) : stop].split("\n")))
+        at = max(at, stop)
+    span = "".join((*pieces, span[at:]))
     found: list[Unparsed] = []
-    at = offset
-    for line in "".join(kept).split("\n"):
+    at = 0
+    while at <= len(span) and len(found) <= _MAX_GAP_LINES:
+        end = span.find("\n", at)
+        end = len(span) if end < 0 else end
         # Where line ends were lost, stamps stand in the middle of the text.
-        other = stamped_out and at > offset and lines.starts_record(at)
-        if not other and _WORDS.search(RECORD.sub(" ", line)):
-            found.append(Unparsed(lines.number_at(at), line.strip()))
-        at += len(line) + 1
+        other = stamped_out and at > 0 and lines.starts_record(offset + at)
+        if not other and _WORDS.search(RECORD.sub(" ", span[at : min(end, at + _LONG_LINE)])):
+            found.append(Unparsed(lines.number_at(offset + at), span[at:end].strip()))
+        at = end + 1
     return found
 
 

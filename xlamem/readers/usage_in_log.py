@@ -8,10 +8,13 @@ from dataclasses import replace
 
 from xlamem.readers.assignment_report import Facts
 from xlamem.readers.lines import Lines
-from xlamem.readers.usage_report import parse, to_report
+from xlamem.readers.usage_report import parse_at, to_report
 from xlamem.report import MemoryReport, Source
 
-_BEGIN = re.compile(r"Memory Space: \S+ \(color=0\)|Total bytes used: \d+")
+_BEGIN = re.compile(
+    r"Memory Space: \S{1,100} \(color=0\)\s+Total bytes: \d"
+    r"|Total bytes used: \d{1,20} \([^)]{0,40}\)\s+Allocations sorted by size"
+)
 
 
 def read_usage_in_log(lines: Lines, name: str) -> Iterator[MemoryReport]:
@@ -19,11 +22,10 @@ def read_usage_in_log(lines: Lines, name: str) -> Iterator[MemoryReport]:
     at = 0
     while (begin := _BEGIN.search(lines.text, at)) is not None:
         at = begin.end()
-        start = lines.starts[lines.index_at(begin.start())]
-        usage = parse(lines.text[start:])
-        if usage is None or not usage.totals:
+        first = lines.index_at(begin.start())
+        usage = parse_at(lines.text, begin.start(), 1)
+        if not usage.totals:
             continue
-        first = lines.index_at(start)
         last = min(first + usage.end - 1, len(lines.numbers) - 1)
         source = Source(name, "memory-usage-report", lines.numbers[first], lines.numbers[last])
         report = to_report(usage, Facts(source, backend="tpu"))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xlamem.readers.assigned import SPACE_NAMES, space_name
 from xlamem.readers.assignment_report import Facts
@@ -38,7 +39,7 @@ _TIMES = re.compile(r"\d+×")
 _IGNORED = ("cumulative_size;", "-----", "Allocations sorted by size", "allocation ", "BufferAssignment")
 _HEAD = re.compile(
     r"Memory Space: \S+ \(color=\d+\)\s+Total bytes: \d+"
-    r"|Total bytes used: \d+ \([^)]*\)\s+Allocations sorted by size"
+    r"|Total bytes used: \d+ \([^)]{0,40}\)\s+Allocations sorted by size"
 )
 
 
@@ -84,13 +85,20 @@ def parse(text: str) -> UsageReport | None:
     Log prefixes must have been stripped. The report ends at the first line that belongs to something else.
     """
     start = _HEAD.search(text)
-    if start is None:
-        return None
-    first = text.count("\n", 0, start.start()) + 1
+    return None if start is None else parse_at(text, start.start(), text.count("\n", 0, start.start()) + 1)
+
+
+def parse_at(text: str, start: int, first: int) -> UsageReport:
+    """The usage report that begins at ``start`` in ``text``; its first line is to count as ``first``."""
     reader = _Reader(first)
-    for number, line in enumerate(text[start.start() :].split("\n"), first):
-        if not reader.line(number, line.strip()):
+    number = first
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if not reader.line(number, text[start:end].strip()):
             break
+        start = end + 1
+        number += 1
     return reader.finish()
 
 
@@ -189,6 +197,7 @@ def _old_kind(words: str) -> str:
     return "temp"
 
 
+@lru_cache(maxsize=4096)
 def _shapes(text: str) -> tuple[Shape, ...]:
     """The distinct shapes of a row: "bf16[8,3], 2×f32[8,3]". What is cut at the end is left out."""
     found = []
