@@ -8,7 +8,8 @@ The module is a dump's text with its computations repeated under other names unt
 are timed in turns, and the best of each counts: the machine's other work slows down both. Ours is done
 when every row is complete: name, opcode, shape with layout, bytes, op_name, source file and line.
 
-The proto is read to a whole report: the table with every value, timelines, owners and layout copies. XProf's is
+The proto is read and explained: the table of allocations, the timelines, the peak with what is alive there, whose it
+is, padding and layout copies; values that are not alive there are only named when somebody looks at them. XProf's is
 what its page asks for: the peak, and what is alive there. The first call of a process pays for what each loads
 late; CPU time counts, as XProf uses several threads.
 """
@@ -25,6 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from xlamem.explanation import explain
 from xlamem.readers import hlo_text
 from xlamem.readers.dump import read_bytes
 
@@ -95,7 +97,7 @@ def _protos(path: Path) -> None:
     data = path.read_bytes()
     out = sys.stdout.write
     out(f"\n{path.name}, {len(data) / 1e6:.2f} MB\n")
-    ours = _times(lambda: read_bytes(path.name, data))
+    ours = _times(lambda: _explained(path.name, data))
     out(f"xlamem   first {ours[0]:.3f} s, then {ours[1]:.3f} s\n")
     with TemporaryDirectory() as folder:
         view = _xprof(path, Path(folder))
@@ -103,6 +105,11 @@ def _protos(path: Path) -> None:
             theirs = _times(view)
             out(f"xprof    first {theirs[0]:.3f} s, then {theirs[1]:.3f} s")
             out(f"   ({theirs[0] / ours[0]:.2f} and {theirs[1] / ours[1]:.2f} times as long)\n")
+
+
+def _explained(name: str, data: bytes) -> object:
+    report = read_bytes(name, data)
+    return None if report is None else explain(report)
 
 
 def _times(call: Callable[[], object]) -> tuple[float, float]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ import pytest
 import xlamem
 from xlamem.compiler import Program, Settings, answer, child, compile_program, lower
 from xlamem.compiler.cache import Cache
+from xlamem.compiler.foreign import is_foreign
 from xlamem.compiler.inputs import shape_struct
 from xlamem.compiler.job import Job
 from xlamem.compiler.spec import FunctionSpec
@@ -504,3 +507,183 @@ def test_the_environment_is_as_it_was() -> None:
     before = dict(os.environ)
     xlamem.compile(lambda x: x, 1.0, target="cpu")
     assert dict(os.environ) == before
+
+
+# Answers that must not say more than is known
+
+
+CPU_DUMP = Path(__file__).parents[1] / "fixtures" / "dumps" / "cpu"
+
+ASSIGNED = f"""
+dumping()
+import shutil, glob
+for f in glob.glob({str(CPU_DUMP)!r} + '/module_0000*'): shutil.copy(f, folder + '/dump')
+open(folder + '/dump/module_0000.jit_f.cpu_after_optimizations-memory-usage-report.pb', 'w')
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGFPE", "SIGKILL"])
+def test_a_crash_of_a_full_compile_is_one_even_after_the_buffers(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    fake(monkeypatch, f"{ASSIGNED}\nimport signal; os.kill(os.getpid(), signal.{name})")
+    why = f"the compiler's process was ended by {name} while generating code, after the buffers were assigned"
+    with pytest.raises(CompilerError, match=why):
+        fake_answer(full=True)
+    assert any("memory only" in note for note in fake_answer().notes)
+
+
+def test_more_devices_than_are_used_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, f"{ASSIGNED}\nos.abort()")
+    note = "compiled for 1 of the 4 devices of cpu:4: no input has a sharding; cut inputs with --mesh and --shard"
+    assert note in fake_answer("cpu:4").notes
+    assert not any("compiled for" in text for text in fake_answer("cpu").notes)
+    two = Program("jit_f", b"", None, 2)
+    notes = compile_program(two, "cpu:4", Settings(timeout=20)).notes
+    assert "spread over 2 of the 4 devices of cpu:4; all figures are of one of them" in notes
+
+
+def test_a_mesh_of_more_devices_than_the_target_has_says_to_name_a_slice(tmp_path: Path) -> None:
+    source = tmp_path / "meshed.py"
+    source.write_text(
+        "import jax\n\ndef inputs():\n    jax.make_mesh((2, 2), ('a', 'b'))\n\ndef f(x):\n    return x\n"
+    )
+    with pytest.raises(UserCodeError, match=r"cpu has 1 device, and the mesh needs 4: .* --target cpu:4\)"):
+        compiled(f"{source}:f", inputs=f"{source}:inputs")
+
+
+def test_numbers_of_a_compile_are_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from xlamem.explanation import explain
+    from xlamem.show.json import report_object
+
+    fake(monkeypatch, f"{ASSIGNED}\npipe.send(jobs.Compiled(2e9, 1e6))")
+    report = fake_answer(full=True)
+    assert report.flops == 2e9
+    assert report.compile_seconds is not None
+    shown = report_object(explain(report))
+    assert (shown["flops"], shown["compile_seconds"]) == (2e9, report.compile_seconds)
+    assert any("2e+09 floating-point operations" in note for note in report.notes)
+
+
+def test_a_dump_that_cannot_be_kept_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake(monkeypatch, f"{ASSIGNED}\nos.abort()")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CompilerError) as raised:
+        fake_answer(dump=str(tmp_path / "file" / "dump"))
+    assert str(raised.value) == (
+        f"{tmp_path}/file/dump: the compiler's dump cannot be written there: Not a directory"
+    )
+
+    def full(*paths: object, **others: object) -> None:
+        raise shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'")] * 5)
+
+    monkeypatch.setattr("shutil.copytree", full)
+    with pytest.raises(CompilerError) as raised:
+        fake_answer(dump=str(tmp_path / "dump"))
+    assert str(raised.value) == (
+        f"{tmp_path}/dump: the compiler's dump cannot be written there: No space left on device"
+    )
+
+
+# What a file is, whatever it is called
+
+
+def _export() -> bytes:
+    """The frame of an artifact of jax.export: a root, its description, the table, and the program."""
+    return struct.pack("<IHHHxxiI", 12, 6, 8, 4, 8, 16) + b"ML\xefR" + bytes(16)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"ML\xefR rest",
+        b"// a comment\n#loc = loc(unknown)\nmodule @jit_f attributes {} {\n}",
+        b"HloModule jit_f, entry_computation_layout={()->f32[]}\n\nENTRY main {\n}",
+        b"\x0a\x05jit_f\x12\x04main",
+        b"\x0a\x0d\x0a\x05jit_f\x12\x04main",
+        _export(),
+    ],
+)
+def test_a_program_is_known_by_what_it_holds(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "model.bin").write_bytes(data)
+    assert is_foreign(str(tmp_path / "model.bin"))
+
+
+@pytest.mark.parametrize("data", [b"", b"\nHello there, world", b"import jax\n", bytes(64), b"\x80\x04" * 20])
+def test_other_files_say_what_was_looked_for(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "model.bin").write_bytes(data)
+    with pytest.raises(ProgramError, match=r"looked for an artifact of jax\.export, StableHLO .* HloProto"):
+        is_foreign(str(tmp_path / "model.bin"))
+
+
+def test_names_that_are_no_files() -> None:
+    assert not is_foreign("train.py:step")
+    assert not is_foreign("package.module:step")
+    assert not is_foreign(MLP)
+    with pytest.raises(ProgramError, match=r"^nothere\.bin: no such file or folder"):
+        is_foreign("nothere.bin")
+
+
+def test_an_hlo_proto_of_any_name_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "saved").write_bytes(
+        (CPU_DUMP / "module_0000.jit_f.cpu_after_optimizations.hlo.pb").read_bytes()
+    )
+    assert is_foreign(str(tmp_path / "saved"))
+    report = xlamem.compile(tmp_path / "saved", target="cpu")
+    assert report.provenance == "compiled"
+
+
+# What is printed
+
+
+def test_a_cuda_plugin_that_does_not_load_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    import logging
+
+    from xlamem.compiler import jax_private
+
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU, and its plugin had better load")
+    logger = logging.getLogger("jax._src.xla_bridge")
+
+    def tell() -> None:
+        try:
+            raise RuntimeError("Unable to load CUDA. Is it installed?")
+        except RuntimeError:
+            logger.exception("Jax plugin configuration error: Exception when calling %s", "jax_plugins.x")
+
+    with jax_private.quiet_plugins():
+        tell()
+        logger.warning("something else")
+    assert [record.getMessage() for record in caplog.records] == ["something else"]
+    tell()
+    assert len(caplog.records) == 2
+
+
+def test_the_spinner_has_no_colours_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import re
+
+    from xlamem.commands.spinner import spinner
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def written(color: bool) -> list[str]:
+        monkeypatch.setattr(sys, "stderr", out := Terminal())
+        with spinner("compiling", color) as progress:
+            assert progress is not None
+            progress("tracing", 1.0)
+            time.sleep(0.2)
+        return re.findall(r"\x1b\[[\d;]*m", out.getvalue())
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert not any(code for code in written(False) if re.search(r"[34]\d", code))
+    assert any(re.search(r"3\d", code) for code in written(True))
+
+
+def test_a_compile_for_a_tpu_says_what_it_leaves_out() -> None:
+    from xlamem.compiler import tpu
+
+    assert any("no device took part" in note and "fragmentation" in note for note in tpu.NOTES)

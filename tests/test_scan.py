@@ -28,6 +28,9 @@ TEXTS = {
     **{name: text[0].encode() for name, text in OWN.items()},
 }
 
+#: Sentences of a kernel's compiler that name neither memory nor an error code.
+LONE = ("mosaic", "mosaic, no stop", "scoped figures alone")
+
 
 def told(data: bytes) -> list[tuple[str, str, int]]:
     return [(r.kind, r.message, len(r.allocations)) for r in read_all(data)]
@@ -38,10 +41,10 @@ def told(data: bytes) -> list[tuple[str, str, int]]:
 def test_every_form_is_found_in_the_middle_of_a_log(
     name: str, searched: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if searched == 0 and name in LONE:
+        pytest.skip("found in the first megabytes and at the end only, for the sake of speed")
     monkeypatch.setattr(scan, "_ALL_UNTIL", searched)
     text = TEXTS[name] if TEXTS[name].endswith(b"\n") else TEXTS[name] + b"\n"
-    if name == "remat, only the limit" and not searched:
-        pytest.skip("a remark that is found in the first megabytes only")
     assert told(PAD + text + PAD) == told(NOISE + text)
 
 
@@ -68,7 +71,9 @@ def test_many_failures_are_one_window_and_nothing_is_read_twice() -> None:
     assert b"".join(w.data for w in found) == data
 
 
-@pytest.mark.parametrize("row", [b"InUse at 7f4b7c000000 of size %d next 1\n", b"Chunk at 0x%x of size 256\n"])
+@pytest.mark.parametrize(
+    "row", [b"InUse at 7f4b7c000000 of size %d next 1\n", b"Chunk at 0x%x of size 256\n"]
+)
 def test_a_long_dump_of_an_allocator_is_one_window(row: bytes) -> None:
     dump = b"BFCAllocator dump for GPU_0_bfc\n" + b"".join(row % i for i in range(60_000))
     found = [w for w in windows(io.BytesIO(PAD + dump + PAD * 2)) if b"dump for" in w.data]
@@ -84,7 +89,9 @@ def test_what_stands_before_a_phrase_is_kept_across_chunks(at: int) -> None:
     for between in range(1, 90, 8):
         data = list(lines)
         data[first + 5 * at + between] = b"Ran out of memory\n"
-        assert any(b"the host" in w.data and b"Ran out" in w.data for w in windows(io.BytesIO(b"".join(data))))
+        assert any(
+            b"the host" in w.data and b"Ran out" in w.data for w in windows(io.BytesIO(b"".join(data)))
+        )
 
 
 def test_a_log_that_was_cut_while_open_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +107,7 @@ def test_a_log_that_was_cut_while_open_is_not_read_whole(monkeypatch: pytest.Mon
 
 def test_a_dump_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "_MAX_DUMP", 1 << 20)
-    with pytest.raises(NotReadableError, match="read whole, and is larger than 0MiB|larger than 1MiB"):
+    with pytest.raises(NotReadableError, match="is larger than 1MiB"):
         read(b"HloModule x\n" + PAD * 5)
 
 

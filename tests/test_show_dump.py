@@ -155,5 +155,5 @@ def test_where_the_figures_of_a_dump_come_from() -> None:
     text = to_text([explained("tpu_fit")])
     assert "HBM of v5e (by the dump's files)" in text
     assert "4.89GiB of what it uses are padding (computed)." in text
-    assert "as compiled: fits all 7" in text
+    assert "5.03GiB, estimated from this compile, only another one tells: fits all 6" in text
     assert "reported" not in text

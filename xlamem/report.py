@@ -275,6 +275,10 @@ class MemoryReport:
     unparsed: tuple[Unparsed, ...] = field(default=())
     #: From a dump or a module: what only changes layouts, in program order.
     copies: tuple[LayoutCopy, ...] = ()
+    #: Of a compile to the end: floating-point operations a call on one device, as the compiler counts them.
+    flops: float | None = None
+    #: Of a compile: how long it took. It stays that of the compile in an answer from the cache.
+    compile_seconds: float | None = None
 
     @property
     def space(self) -> Space | None:

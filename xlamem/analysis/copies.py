@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from xlamem.analysis.timeline import alive_at_peak
 from xlamem.finding import PaddedAxis
 from xlamem.report import Allocation, LayoutCopy, MemoryReport
-from xlamem.shape import Shape
 
 
 def padding_at_peak(report: MemoryReport, space: str | None = None) -> int:
@@ -15,7 +14,7 @@ def padding_at_peak(report: MemoryReport, space: str | None = None) -> int:
     return sum(a.padding_bytes or 0 for a in alive_at_peak(report, space))
 
 
-def padded_axes(rows: Iterable[Allocation]) -> tuple[PaddedAxis, ...]:
+def padded_axes(rows: Sequence[Allocation]) -> tuple[PaddedAxis, ...]:
     """The padding of ``rows`` alive at a peak by what is padded to what, the most expensive first.
 
     Where several axes of a value are padded their factors multiply; each is charged in proportion to the
@@ -24,7 +23,7 @@ def padded_axes(rows: Iterable[Allocation]) -> tuple[PaddedAxis, ...]:
     from math import log
 
     found: dict[tuple[str, int, int, str], tuple[float, int]] = {}
-    known: dict[int, tuple[Shape, list[tuple[tuple[str, int, int, str], float]]]] = {}
+    known: dict[int, list[tuple[tuple[str, int, int, str], float]]] = {}
     for a in rows:
         padding = a.padding_bytes
         if a.shape is None or not padding:
@@ -34,12 +33,11 @@ def padded_axes(rows: Iterable[Allocation]) -> tuple[PaddedAxis, ...]:
             axes = [axis for axis in a.shape.axis_padding if axis.padded > axis.size]
             logs = [log(axis.padded / axis.size) for axis in axes]
             whole = sum(logs)
-            parts = [
+            known[id(a.shape)] = [
                 ((axis.why, axis.size, axis.padded, axis.change), part / whole)
                 for axis, part in zip(axes, logs, strict=True)
             ]
-            known[id(a.shape)] = a.shape, parts
-        for key, part in known[id(a.shape)][1]:
+        for key, part in known[id(a.shape)]:
             share, count = found.get(key, (0.0, 0))
             found[key] = share + part * padding, count + 1
     padded = [

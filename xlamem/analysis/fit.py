@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xlamem.analysis.padding import needed_without_padding
 from xlamem.finding import Fit
-from xlamem.report import MemoryReport, Space
+from xlamem.report import MemoryReport, Provenance, Space
 from xlamem.targets import Device, all_devices
 from xlamem.units import slack_of
 
@@ -15,26 +15,28 @@ _ROOM = 0.9
 def fits(report: MemoryReport) -> tuple[Fit, ...]:
     """One row a chip, for reports about device memory; empty for others.
 
-    Another TPU is taken to need the same bytes: tiles differ little, but the compiler rematerializes and
-    schedules otherwise, so only a compile tells. A GPU pads nothing; of its memory JAX takes three quarters
-    unless told otherwise.
+    What was compiled for one TPU is taken to need about the same on another: tiles differ little, but the compiler
+    rematerializes and schedules otherwise, so that is an estimate, and only a compile tells. A GPU pads nothing;
+    of its memory JAX takes three quarters unless told otherwise. What was compiled for a GPU or CPU says nothing
+    about TPUs. v4's two cores run as one device for users; a report or compile of one core answers for one.
     """
     space = report.space
     if space is None or space.name != "hbm" or space.used is None or report.kind not in ("hbm", "success"):
+        return ()
+    if report.backend not in ("tpu", "gpu"):
         return ()
     least = arguments_missing(report, space)
     bare = needed_without_padding(report)
     rows: list[Fit] = []
     for device in all_devices():
-        room = device.megacore or device.allowed
-        if device.kind == "tpu":
+        own = _is_own(report, space, device) and report.fits is not None
+        room = device.allowed if own else device.megacore or device.allowed
+        if device.kind == "tpu" and report.backend == "tpu":
             used = int(space.used)
-            if _is_own(report, space, device) and report.fits is not None:
-                answer: bool | None = report.fits
-            else:
-                answer = _fits(used, room, slack_of(space.used) + slack_of(room), least)
-            rows.append(Fit(device.name, answer, used, room, report.provenance, least))
-        elif bare is not None:
+            answer = report.fits if own else _fits(used, room, slack_of(space.used) + slack_of(room), least)
+            known: Provenance = report.provenance if own or report.provenance == "reported" else "estimated"
+            rows.append(Fit(device.name, answer, used, room, known, least))
+        elif device.kind == "gpu" and bare is not None:
             answer = _fits(bare.bytes, room, slack_of(space.used), least)
             rows.append(Fit(device.name, answer, bare.bytes, room, "estimated", least))
     return tuple(rows)

@@ -10,7 +10,6 @@ from xlamem.lazy import Lazy
 from xlamem.report import Buffer
 from xlamem.shape import Shape
 
-
 Span = tuple[int, int] | None
 #: Where a value lies and when it is needed: first and last position; None if that is not known.
 Timed = tuple[Extent, Span]

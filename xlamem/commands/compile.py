@@ -181,7 +181,7 @@ def command(program: str, everything: bool, output: Output, **options: Any) -> N
     from xlamem.compiler import answer
 
     job = _job(program, options)
-    with spinner(f"compiling {program} for {options['target']}") as progress:
+    with spinner(f"compiling {program} for {options['target']}", output.color) as progress:
         report = answer(job, _settings(options, progress))
     show([report], output, command="compile", everything=everything)
     click.get_current_context().exit(DOES_NOT_FIT if report.fits is False else OK)

@@ -10,7 +10,7 @@ from xlamem.commands.streams import is_terminal
 
 
 @contextmanager
-def spinner(what: str) -> Iterator[Callable[[str, float], None] | None]:
+def spinner(what: str, color: bool = True) -> Iterator[Callable[[str, float], None] | None]:
     """What to call with a stage and the seconds so far; None where standard error is no terminal."""
     if not is_terminal(sys.stderr):
         yield None
@@ -18,5 +18,7 @@ def spinner(what: str) -> Iterator[Callable[[str, float], None] | None]:
     from rich.console import Console
     from rich.markup import escape
 
-    with Console(stderr=True).status(f"{escape(what)}: starting") as status:
+    with Console(stderr=True, no_color=True if not color else None).status(
+        f"{escape(what)}: starting"
+    ) as status:
         yield lambda stage, seconds: status.update(f"{escape(what)}: {stage}, {seconds:.0f} s")

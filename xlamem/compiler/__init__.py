@@ -6,6 +6,7 @@ The only room that knows jax. A compile runs in a process of its own; its dump i
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +18,7 @@ from xlamem.compiler.child import Progress, started
 from xlamem.compiler.program import Program
 from xlamem.compiler.spec import FunctionSpec
 from xlamem.compiler.target import ATTACHED, CompileTarget, Platform, parse
-from xlamem.errors import ProgramError
+from xlamem.errors import CompilerError, ProgramError
 from xlamem.report import MemoryReport
 
 __all__ = ["Program", "Settings", "answer", "compile", "compile_program", "lower"]
@@ -187,6 +188,8 @@ def answer(job: jobs.Job, settings: Settings, name: str | None = None) -> Memory
     """
     job = _completed(job, settings)
     jobs.backend(job.target.platform).require()
+    if settings.dump is not None:
+        _make_dump_folder(settings.dump)
     name = name or job.path or (job.function.function if job.function is not None else "program")
     # What is attached can change from one call to the next.
     cache = settings.cache if job.target.name != ATTACHED and settings.dump is None else None
@@ -245,9 +248,41 @@ def _known(cache: Cache, key: str, name: str) -> MemoryReport | None:
 
 
 def _copy(folder: str, to: str) -> None:
+    """Copy the compiler's dump.
+
+    Raises:
+        CompilerError: it cannot be written there.
+    """
     import shutil
 
-    shutil.copytree(folder, to, dirs_exist_ok=True)
+    try:
+        shutil.copytree(folder, to, dirs_exist_ok=True)
+    except OSError as error:  # shutil.Error is one, with a list of all that went wrong
+        raise _not_written(to, error) from None
+
+
+def _make_dump_folder(to: str) -> None:
+    """Before the compile: it may take minutes, and its answer would be lost.
+
+    Raises:
+        CompilerError: it cannot be made, or not be written.
+    """
+    import tempfile
+
+    try:
+        os.makedirs(to, exist_ok=True)
+        with tempfile.TemporaryFile(dir=to):
+            pass
+    except OSError as error:
+        raise _not_written(to, error) from None
+
+
+def _not_written(to: str, error: OSError) -> CompilerError:
+    reason = error.strerror
+    if reason is None:
+        number = re.search(r"\[Errno (\d+)\]", str(error))
+        reason = os.strerror(int(number[1])) if number is not None else "not all files could be copied"
+    return CompilerError(f"{to}: the compiler's dump cannot be written there: {reason}")
 
 
 def _path(dump: str | os.PathLike[str] | None) -> str | None:

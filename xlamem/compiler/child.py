@@ -138,8 +138,10 @@ class Child:
         if done:
             return
         if _answered(outcome):
-            outcome.early = True  # it died later, over what has no part in memory
-            return
+            if not self.job.full:
+                outcome.early = True  # it died later, over what has no part in memory
+                return
+            stage = "generating code, after the buffers were assigned"
         self.check_disk()
         if status < 0:
             name = signal.Signals(-status).name

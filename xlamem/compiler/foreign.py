@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,11 +48,89 @@ _DONORS = re.compile(r"\((\d+), \{\}\)")
 _MESH = re.compile(r"#sdy\.mesh<\[([^\]]*)\]>|sdy\.mesh @\w+ = <\[([^\]]*)\]>")
 _DEVICES = re.compile(r"devices=\[([\d,]+)\]")
 _MLIR_BYTECODE = b"ML\xefR"
+#: Behind comments, locations and aliases comes the module.
+_MLIR_TEXT = re.compile(r"(?:\s+|//[^\n]*|[#!][^\n]*)*+(?:\"?builtin\.)?module\b[^\n]*\{")
+
+#: What is looked for in a file, for people.
+_FORMS = (
+    "an artifact of jax.export, StableHLO (MLIR bytecode, or text that begins with 'module'), and HLO (text that "
+    "begins with 'HloModule', an HloProto or an HloModuleProto)"
+)
 
 
 def is_foreign(source: str) -> bool:
-    """Whether ``source`` names a program on disk and not a function."""
-    return os.path.isdir(source) or source.endswith(_SUFFIXES)
+    """Whether ``source`` names a program on disk and not a function: by its ending, or by what the file holds.
+
+    Raises:
+        ProgramError: it is a file that holds neither, or not there and no function's name either.
+        NotReadableError: it cannot be opened.
+    """
+    if os.path.isdir(source) or source.endswith(_SUFFIXES):
+        return True
+    if source.endswith(".py") or (":" in source and not os.path.isfile(source)):
+        return False
+    if not os.path.exists(source):
+        raise ProgramError(
+            f"{source}: no such file or folder, and it names no function; "
+            "write file.py:function or package.module:function"
+        )
+    if not os.path.isfile(source):
+        raise ProgramError(f"{source}: neither a file nor a folder")
+    try:
+        data = Path(source).read_bytes()
+    except OSError as error:
+        raise NotReadableError(f"{source}: {error.strerror or error}") from None
+    if _is_program(data):
+        return True
+    raise ProgramError(
+        f"{source}: no program was found in this file; looked for {_FORMS}. "
+        "A function is written file.py:function or package.module:function"
+    )
+
+
+def _is_program(data: bytes) -> bool:
+    """Whether a file's content begins like one of the forms that :func:`load` reads."""
+    if data.startswith(_MLIR_BYTECODE) or _is_hlo_proto(data) or _is_export(data):
+        return True
+    text = _as_text(data)
+    return text is not None and (
+        _MLIR_TEXT.match(text) is not None or re.search(r"^HloModule ", text, re.MULTILINE) is not None
+    )
+
+
+def _is_hlo_proto(data: bytes) -> bool:
+    """HloModuleProto {1 name, 2 name of its entry}, or HloProto {1 HloModuleProto}. Stricter than the ending is."""
+    if not _is_hlo(data):
+        return False
+    try:
+        _, inner = _varint(data, 1)
+        return _begins_module(data, 0) or _begins_module(data, inner)
+    except ProgramError:
+        return False
+
+
+def _begins_module(data: bytes, at: int) -> bool:
+    if data[at : at + 1] != b"\x0a":
+        return False
+    length, at = _varint(data, at + 1)
+    name = data[at : at + length]
+    return (
+        bool(name) and name.isascii() and name.decode().isprintable() and data[at + length :][:1] == b"\x12"
+    )
+
+
+def _is_export(data: bytes) -> bool:
+    """A flatbuffer, that is a table which tells where its own description is, around MLIR bytecode."""
+    if len(data) < 16 or _MLIR_BYTECODE not in data:
+        return False
+    (root,) = struct.unpack_from("<I", data)
+    if not 4 <= root <= len(data) - 4:
+        return False
+    described = root - struct.unpack_from("<i", data, root)[0]
+    if not 4 <= described <= len(data) - 4:
+        return False
+    size, table = struct.unpack_from("<HH", data, described)
+    return 4 <= size <= 256 and size % 2 == 0 and 4 <= table <= len(data) - root
 
 
 def load(path: str, platform: Platform, module: str | None = None) -> Program:
@@ -105,7 +184,7 @@ def _load(file: Path, data: bytes, platform: Platform) -> Program:
         program = _from_mlir(data, platform)
     elif file.name.endswith(".pb") and not _is_hlo(data):
         raise ProgramError(f"{file}: neither an HloProto nor an HloModuleProto")
-    elif file.name.endswith(".pb"):
+    elif file.name.endswith(".pb") or _is_hlo_proto(data):
         program = _from_hlo(_module_proto(data), platform, _partitions_of(file, None))
     elif (text := _as_text(data)) is not None:
         if re.search(r"^HloModule ", text, re.MULTILINE):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -47,6 +49,32 @@ def _moved() -> Iterator[None]:
             f"jax {jax.__version__} has changed inside ({error}); xlamem is known to work with "
             f"{'.'.join(map(str, OLDEST))} to {newest}"
         ) from error
+
+
+@contextlib.contextmanager
+def quiet_plugins() -> Iterator[None]:
+    """Keep quiet about a CUDA plugin that does not load, where there is no GPU: it is here for its compiler only.
+
+    jax starts its backends when something is traced, and tells of that with a page of traceback. Other records pass.
+    """
+    if os.path.exists("/dev/nvidiactl"):
+        yield
+        return
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return not (str(record.msg).startswith("Jax plugin configuration error") and "cuda" in _whole(record))
+
+    logger = logging.getLogger("jax._src.xla_bridge")
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
+
+
+def _whole(record: logging.LogRecord) -> str:
+    error = record.exc_info[1] if record.exc_info else None
+    return f"{record.msg} {record.args} {error}".lower()
 
 
 @contextlib.contextmanager

@@ -49,8 +49,9 @@ def lower(
         raise ProgramError(
             "the function is jitted: name donated and static arguments there, in its own jax.jit"
         )
-    positional, named = jax.tree.map(abstract, (tuple(args), dict(kwargs)))
     with contextlib.ExitStack() as stack:
+        stack.enter_context(jax_private.quiet_plugins())
+        positional, named = jax.tree.map(abstract, (tuple(args), dict(kwargs)))
         if as_target:
             stack.enter_context(jax_private.backend_name(BACKENDS[platform]))
         if mesh:

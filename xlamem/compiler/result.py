@@ -50,6 +50,8 @@ def report(job: jobs.Job, outcome: Outcome, source: str) -> MemoryReport:
         fits=fits,
         spaces=spaces,
         notes=tuple(dict.fromkeys(notes)),
+        flops=_flops(outcome),
+        compile_seconds=outcome.seconds,
     )
 
 
@@ -117,14 +119,28 @@ def _compiled_by(job: jobs.Job, outcome: Outcome) -> str:
 def _spread(job: jobs.Job, outcome: Outcome) -> list[str]:
     assert outcome.lowered is not None
     devices = outcome.lowered.program.devices
-    return [f"spread over {devices} devices; all figures are of one of them"] if devices > 1 else []
+    target = job.target
+    few = f"{devices} of the {target.devices} devices of {target}" if devices < target.devices else ""
+    if devices > 1:
+        return [f"spread over {few or f'{devices} devices'}; all figures are of one of them"]
+    if not few:
+        return []
+    how = "it is not spread" if job.path is not None else "no input has a sharding"
+    how += "" if job.path is not None else "; cut inputs with --mesh and --shard"
+    return [f"compiled for {few}: {how}"]
+
+
+def _flops(outcome: Outcome) -> float | None:
+    """The compiler's count; None where it gives none."""
+    flops = outcome.compiled.flops if outcome.compiled is not None else None
+    return flops if flops is not None and flops > 0 else None
 
 
 def _counted(outcome: Outcome) -> list[str]:
-    compiled = outcome.compiled
-    if compiled is None or not compiled.flops or compiled.flops < 0:
+    compiled, flops = outcome.compiled, _flops(outcome)
+    if compiled is None or flops is None:
         return []
-    text = f"{compiled.flops:.4g} floating-point operations a call"
+    text = f"{flops:.4g} floating-point operations a call"
     if compiled.bytes_accessed and compiled.bytes_accessed > 0:
         text += f", {compiled.bytes_accessed:.4g} bytes read and written"
     return [

@@ -44,6 +44,14 @@ class CompileTarget:
     def __str__(self) -> str:
         return self.name if self.slice is None else f"{self.name}:{self.slice}"
 
+    def with_devices(self, count: int) -> str:
+        """How a target of this chip with so many devices is typed: "v5e:2x2", "h100:4"; the smallest that has them."""
+        if self.device is None or self.device.topology is None:
+            return f"{self.name}:{count}"
+        smallest = self.device.topology.split(":")[1]
+        found = (s for s in _slices(smallest) if _count(s) * self.device.devices_per_chip >= count)
+        return self.name + ":" + next(found, "SLICE")
+
     def topology(self, devices: int = 1) -> str:
         """The compiler's name of a slice with so many devices: "v5e:4x4", or "1x1x8" for GPUs.
 

@@ -20,7 +20,9 @@ FITS = "after_optimizations_after_buffer_assignment.txt"
 DOES_NOT_FIT = "oom_intermediate_module.txt"
 
 #: What a compile without the TPU leaves out.
-NOTES = ()
+NOTES = (
+    "compiled without a TPU: no device took part, so run-time reservations and fragmentation are not in it",
+)
 
 
 def environment(target: CompileTarget) -> dict[str, str]:

@@ -6,10 +6,12 @@ import importlib
 import importlib.util
 import linecache
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 from xlamem.compiler.program import Program
@@ -41,7 +43,7 @@ def trace(spec: FunctionSpec, target: CompileTarget, platform: Platform) -> Prog
 
     # Also while modules are loaded: some ask on the way in.
     named = jax_private.backend_name(BACKENDS[platform]) if spec.as_target else nullcontext()
-    with named:
+    with named, _slice_hinted(target):
         function = _load(spec.function)
         args, kwargs = _inputs(spec, function)
         with user_code(spec.function):
@@ -56,6 +58,25 @@ def trace(spec: FunctionSpec, target: CompileTarget, platform: Platform) -> Prog
                 shard=spec.shard,
                 as_target=spec.as_target,
             )
+
+
+#: What jax.make_mesh and mesh_utils say when there are too few devices.
+_TOO_FEW = re.compile(r"Number of devices \d+ must [^\n]*product of mesh_shape \(([\d, ]+)\)")
+
+
+@contextmanager
+def _slice_hinted(target: CompileTarget) -> Iterator[None]:
+    """Say in an error of the user's, about a mesh of more devices than the target has, to name a slice."""
+    try:
+        yield
+    except UserCodeError as error:
+        mesh = _TOO_FEW.search(str(error))
+        if mesh is None or target.platform is None:
+            raise
+        count = prod(int(axis) for axis in mesh[1].split(",") if axis.strip())
+        has = f"{target} has {target.devices} device{'s' if target.devices > 1 else ''}"
+        hint = f"({has}, and the mesh needs {count}: name a slice that has them, --target {target.with_devices(count)})"
+        raise UserCodeError(f"{error}\n{hint}", error.exception, error.traceback) from error
 
 
 def _position(text: str) -> int | str:

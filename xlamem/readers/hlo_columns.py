@@ -20,8 +20,20 @@ _CALLED = b"\xb0\x02" + b"\xff" * 9 + b"\x01"
 _VARINT, _BYTES = 0, 2
 #: Opcodes that call no computation, among the frequent ones.
 _CALLS_NOTHING = frozenset(
-    "parameter constant get-tuple-element tuple bitcast copy copy-start copy-done async-done add subtract multiply "
-    "divide slice broadcast convert convolution dot".split()
+    {
+        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "convert", "slice"),
+        *(
+            "copy",
+            "copy-start",
+            "copy-done",
+            "async-done",
+            "add",
+            "subtract",
+            "multiply",
+            "divide",
+            "convolution",
+        ),
+    }
 )
 
 
@@ -60,8 +72,11 @@ def _one_by_one(rows: Sequence[bytes]) -> Instructions:
     for row in rows:
         one = _instructions(row)
         # The last of several counts, as in any message.
-        for column, own, nothing in zip(found, one[:5], ("", "", b"", b"", 0), strict=False):
-            column += own[-1:] or [nothing]
+        found.names.append(one.names[-1] if one.names else "")
+        found.opcodes.append(one.opcodes[-1] if one.opcodes else "")
+        found.shapes.append(one.shapes[-1] if one.shapes else b"")
+        found.metadata.append(one.metadata[-1] if one.metadata else b"")
+        found.ids.append(one.ids[-1] if one.ids else 0)
         found.operands.extend([-1, *one.operands])
     return found
 
@@ -111,15 +126,6 @@ def heads(rows: Sequence[bytes]) -> list[tuple[str, str, int]]:
     return list(zip(names, opcodes, ids, strict=True))
 
 
-def opcodes(rows: Sequence[bytes]) -> set[str]:
-    """The opcodes of serialized instructions.
-
-    Raises:
-        DecodeError: one of them is damaged.
-    """
-    return set(_parsed("Heads", b"".join(rows)).opcode)
-
-
 def table(name: str, rows: Sequence[bytes]) -> list[list[Any]]:
     """The columns of serialized messages of the kind ``name``, in the order of its fields.
 
@@ -144,7 +150,16 @@ def table(name: str, rows: Sequence[bytes]) -> list[list[Any]]:
 
 #: A buffer can have the number 0.
 _OFTEN_ZERO = frozenset(
-    {"parameter_number", "tuple_index", "shape_index", "offset", "kind", "id", "logical_buffer_id", "buffer_id"}
+    {
+        "parameter_number",
+        "tuple_index",
+        "shape_index",
+        "offset",
+        "kind",
+        "id",
+        "logical_buffer_id",
+        "buffer_id",
+    }
 )
 
 

@@ -118,8 +118,8 @@ def _contents(proto: Any) -> ProtoContents:
     module = None
     reader = None
     if proto.hlo_module.computations:
-        reader = _ModuleReader(proto.hlo_module)
-        module = reader.module
+        module = HloModule(proto.hlo_module.name)
+        reader = _ModuleReader(proto.hlo_module, module)
     if not proto.HasField("buffer_assignment"):
         return ProtoContents(module)
     places = _places(proto.buffer_assignment, reader)
@@ -135,8 +135,12 @@ Made = tuple[str, bytes, Shape | None]
 class _ModuleReader:
     """An HloModuleProto as a module. The insides of fusions are taken apart when somebody asks for them."""
 
-    def __init__(self, proto: Any) -> None:
-        self.module = module = HloModule(proto.name)
+    def __init__(self, proto: Any, module: HloModule) -> None:
+        """Fill ``module``."""
+        # Not the module itself: its computations have this reader, and a circle is not freed at once.
+        self.fused = module.fused
+        self.outside: dict[str, Instruction] = {}
+        module.instructions = self.outside
         self.frames = _Frames(proto.stack_frame_index)
         self.order = {s.key: s.value for s in proto.schedule.sequences}
         module.scheduled = bool(self.order)
@@ -150,7 +154,6 @@ class _ModuleReader:
         #: The instructions read, by id, which is unique in a module.
         self.made: dict[int, Made] = {}
         self.rows: dict[int, list[Instruction]] = {}
-        module.instructions = {}
         #: The insides of fusions, until somebody asks for them.
         self.unread = dict.fromkeys(protos)
         fused: set[int] = set()
@@ -171,7 +174,7 @@ class _ModuleReader:
         inside = dict.fromkeys([n >> 32 for n in missing if n >> 32 in self.unread])
         for part in (inside, self.unread):
             if part is inside or any(n not in self.made and n >> 32 not in inside for n in missing):
-                self.module.fused.difference_update([self.names[n] for n in part])
+                self.fused.difference_update([self.names[n] for n in part])
                 self.read([*part], set())
 
     def instructions(self, n: int) -> list[Instruction]:
@@ -191,13 +194,12 @@ class _ModuleReader:
         """Name and opcode of each computation's root. It comes last, since operands come first; damage aside."""
         filled = {n: c for n, c in self.protos.items() if c.instructions}
         found: dict[int, tuple[str, str]] = {}
-        last = hlo_columns.heads([c.instructions[-1] for c in filled.values()])
+        last = _heads([c.instructions[-1] for c in filled.values()])
         for (n, c), (name, opcode, own) in zip(filled.items(), last, strict=True):
             root = c.root_id
             if own != root and own != n << 32 | root:
-                heads = hlo_columns.heads(c.instructions)
-                fitting = (h for h in heads if h[2] in (root, n << 32 | root))
-                name, opcode, own = next(fitting, ("", "", -1))
+                fitting = (h for h in _heads(c.instructions) if h[2] in (root, n << 32 | root))
+                name, opcode, own = next(fitting, _UNREADABLE)
             if own >= 0:
                 found[n] = name, opcode
         return found
@@ -223,7 +225,9 @@ class _ModuleReader:
             (fused.update if opcode == "fusion" else steps.extend)(ids)
             if opcode in CALLERS:
                 named = tuple([self.names[n] for n in ids if n in self.names])
-                called[at] = named[::-1] if opcode == "while" else named  # body first, in text condition first
+                called[at] = (
+                    named[::-1] if opcode == "while" else named
+                )  # body first, in text condition first
         sizes = list(map(sized_at, columns.shapes))
         shapes = [shape for shape, _ in sizes]
         known, place = self.frames.known, self.frames.place
@@ -245,9 +249,11 @@ class _ModuleReader:
                 strict=True,
             )
         ]
-        self.made.update(zip(columns.ids, zip(columns.names, columns.shapes, shapes, strict=True), strict=True))
+        self.made.update(
+            zip(columns.ids, zip(columns.names, columns.shapes, shapes, strict=True), strict=True)
+        )
         if outside:
-            self.module.instructions.update(zip(columns.names, made, strict=True))
+            self.outside.update(zip(columns.names, made, strict=True))
         start = 0
         for n, part in zip(numbers, parts, strict=True):
             end = start + len(part)
@@ -259,7 +265,8 @@ class _ModuleReader:
         self, columns: hlo_columns.Instructions, names: dict[int, str], homes: list[str]
     ) -> list[tuple[str, ...]]:
         column = columns.operands
-        found = list(map({**names, -1: ""}.get, column))
+        known: dict[int, Any] = {**names, -1: ""}
+        found: list[Any] = list(map(known.get, column))
         if None in found:
             # Ids were once local to the computation; today its id is their upper half.
             numbers = {name: n for n, name in self.names.items()}
@@ -269,7 +276,9 @@ class _ModuleReader:
                 if found[k] is None:
                     found[k] = names.get(numbers[homes[at]] << 32 | o, "")
         marks = [k for k, o in enumerate(column) if o == -1]
-        return [tuple(found[start + 1 : end]) for start, end in zip(marks, [*marks[1:], len(column)], strict=True)]
+        return [
+            tuple(found[start + 1 : end]) for start, end in zip(marks, [*marks, len(column)][1:], strict=True)
+        ]
 
     def _in_order(self, n: int, ids: list[int], rows: list[Instruction]) -> list[Instruction]:
         sequence = self.order.get(n)
@@ -304,7 +313,20 @@ class _ProtoComputation(Computation):
 
     @property
     def opcodes(self) -> set[str]:
-        return hlo_columns.opcodes(self.reader.protos[self.number].instructions)
+        return {opcode for _, opcode, own in _heads(self.reader.protos[self.number].instructions) if own >= 0}
+
+
+_UNREADABLE = "", "", -1
+
+
+def _heads(rows: Sequence[bytes]) -> list[tuple[str, str, int]]:
+    """Name, opcode and id of instructions. Damage inside a fusion, which nobody else looks into, hides that one."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return hlo_columns.heads(rows)
+    except DecodeError:
+        return [_UNREADABLE] if len(rows) == 1 else [head for row in rows for head in _heads([row])]
 
 
 class _Frames:

@@ -109,7 +109,8 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "HeapSimulatorTrace": {"events": (1, "bytes*")},
 }
 
-_TYPES = {"int64": 3, "int32": 5, "bool": 8, "string": 9, "message": 11, "bytes": 12}
+_TYPES = {"int64": 3, "int32": 5, "bool": 8, "string": 9, "bytes": 12}
+_MESSAGE = 11
 _OPTIONAL, _REPEATED = 1, 3
 _PACKAGE = "xlamem.hlo"
 
@@ -134,19 +135,38 @@ def message(name: str) -> Any:
 
 @cache
 def _pool() -> Any:
-    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf import descriptor_pool
 
-    file = descriptor_pb2.FileDescriptorProto(name="xlamem/hlo.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in _MESSAGES.items():
-        added = file.message_type.add(name=name)
-        for field, (number, kind) in fields.items():
-            one = kind.removesuffix("*")
-            entry: Any = added.field.add(name=field, number=number)
-            entry.label = _REPEATED if kind.endswith("*") else _OPTIONAL
-            entry.type = _TYPES.get(one, _TYPES["message"])
-            if one not in _TYPES:
-                entry.type_name = f".{_PACKAGE}.{one}"
     # A pool of our own: another library in the process may know XLA's protos under their own names.
     pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
+    pool.AddSerializedFile(_file())
     return pool
+
+
+def _file() -> bytes:
+    """A FileDescriptorProto of the table, serialized; by hand, as to load the library's own takes longer."""
+    parts = [_string(1, "xlamem/hlo.proto"), _string(2, _PACKAGE)]
+    for name, fields in _MESSAGES.items():
+        content = _string(1, name)
+        for field, (number, kind) in fields.items():
+            one = kind.removesuffix("*")
+            label = _REPEATED if kind.endswith("*") else _OPTIONAL
+            entry = _string(1, field) + bytes(
+                (3 << 3, number, 4 << 3, label, 5 << 3, _TYPES.get(one, _MESSAGE))
+            )
+            if one not in _TYPES:
+                entry += _string(6, f".{_PACKAGE}.{one}")
+            content += _bytes(2, entry)
+        parts.append(_bytes(4, content))
+    return b"".join([*parts, _string(12, "proto3")])
+
+
+def _string(number: int, text: str) -> bytes:
+    return _bytes(number, text.encode())
+
+
+def _bytes(number: int, data: bytes) -> bytes:
+    """A field on the wire: its number and type, the length in groups of seven bits, the content."""
+    size = len(data)
+    length = bytes((size,)) if size < 128 else bytes((size & 127 | 128, size >> 7))
+    return bytes((number << 3 | 2,)) + length + data

@@ -108,6 +108,9 @@ def report_object(explanation: Explanation) -> dict[str, object]:
         "suppressed": report.suppressed,
         "hosts": list(report.hosts),
         "times": report.times,
+        # Of a compile, else null: the same numbers that its notes tell in words.
+        "flops": report.flops,
+        "compile_seconds": report.compile_seconds,
         "notes": list(report.notes),
         "unparsed": [{"line": line.line, "text": line.text} for line in report.unparsed],
         **program.facts(explanation),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xlamem.show import escape, words
@@ -81,7 +81,7 @@ def lines(peak: Peak, *, width: int, top: int, everything: bool) -> Iterator[Lin
         yield from _others(peak.others[:top], width)
 
 
-def _others(values: tuple[Buffer, ...], width: int) -> Iterator[Line]:
+def _others(values: Sequence[Buffer], width: int) -> Iterator[Line]:
     steps = [f"{v.live[0] + 1}-{v.live[1] + 1}" if v.live else "" for v in values]
     columns = [
         Column("size", widest(["size", *(words.size(v.bytes) for v in values)]), right=True),

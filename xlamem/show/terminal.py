@@ -192,10 +192,13 @@ def _fits(explanation: Explanation, width: int, everything: bool) -> Iterator[Li
     for fit in explanation.fits:
         groups.setdefault((int(fit.needed), fit.provenance), []).append(fit)
     for (needed, provenance), group in groups.items():
+        if provenance == "compiled" and len(group) == 1:
+            continue  # the chip that it was compiled for: that is the first line's answer
         group.sort(key=lambda fit: int(fit.capacity))
         known = _HOW_KNOWN.get(provenance, provenance)
-        if explanation.report.provenance == "estimated" and needed == bound:
-            known = "estimated, at most"
+        if provenance == "estimated" and needed == bound:
+            at_most = explanation.report.provenance == "estimated"
+            known = "estimated, at most" if at_most else "estimated from this compile, only another one tells"
         spans: list[Span] = [
             ("at least " if group[0].least else "", ""),
             (words.size(needed), "bold"),
