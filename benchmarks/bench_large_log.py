@@ -17,7 +17,20 @@ from time import perf_counter
 
 ROOT = Path(__file__).parent.parent
 LOG = ROOT / "fixtures" / "logs" / "unet_kernel_v2.log"
-WORDS = "step loss grad batch epoch learning rate throughput tokens sec host eval checkpoint saved restored".split()
+WORDS = [
+    "step",
+    "loss",
+    "grad",
+    "batch",
+    "epoch",
+    "learning",
+    "rate",
+    "tokens",
+    "sec",
+    "host",
+    "saved",
+    "restored",
+]
 
 
 def write_log(path: Path, megabytes: int) -> None:

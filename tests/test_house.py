@@ -61,7 +61,17 @@ def imported_by(path: Path) -> set[str]:
 
 ALLOWED = {
     # What a dump only implies, its peak and its owners, is worked out where it is read.
-    "readers": {"readers", "analysis", "circumstances", "lazy", "report", "shape", "units", "errors", "targets"},
+    "readers": {
+        "readers",
+        "analysis",
+        "circumstances",
+        "lazy",
+        "report",
+        "shape",
+        "units",
+        "errors",
+        "targets",
+    },
     "analysis": {"analysis", "lazy", "report", "finding", "shape", "units", "errors", "targets"},
     "advice": {
         "advice",

@@ -148,8 +148,8 @@ class Explanation:
     """A report with all that can be said about it without compiling anything.
 
     ``headline`` answers "what ran out, by how much, on what" in one line; ``verdict`` says why in one;
-    ``findings`` are ordered, the main reason first. ``padding`` is that of the whole memory space, arguments and outputs
-    included. From a dump or a module there is a ``peak``; ``report`` then
+    ``findings`` are ordered, the main reason first. ``padding`` is that of the whole memory space, arguments and
+    outputs included. From a dump or a module there is a ``peak``; ``report`` then
     lists what is alive there, and ``whole`` is the report as it was read, with every value of every heap.
     """
 

@@ -16,7 +16,8 @@ from xlamem.report import MemoryReport, Space
 from xlamem.units import Size
 
 _FIELD = re.compile(
-    r"(?<![a-z_])(generated_code|argument|output|alias|temp)_size_in_bytes['\"]?\s*[=:]?\s*(\d{1,20})(?=[,)}\]'\" ]|\n(?!\d))"
+    r"(?<![a-z_])(generated_code|argument|output|alias|temp)_size_in_bytes['\"]?\s*[=:]?\s*(\d{1,20})"
+    r"(?=[,)}\]'\" ]|\n(?!\d))"
 )
 _SPACE_FIELD = {
     "generated_code": "overlays",
