@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import pytest
 
 import xlamem
-from xlamem.compiler import Program, Settings, answer, child, compile_program, lower
+from xlamem.compiler import Program, Settings, answer, child, compile_program, foreign, lower
 from xlamem.compiler.cache import Cache
 from xlamem.compiler.foreign import is_foreign
 from xlamem.compiler.inputs import shape_struct
@@ -624,13 +624,12 @@ def test_names_that_are_no_files() -> None:
         is_foreign("nothere.bin")
 
 
-def test_an_hlo_proto_of_any_name_is_compiled(tmp_path: Path) -> None:
+def test_an_hlo_proto_of_any_name_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "saved").write_bytes(
-        (CPU_DUMP / "module_0000.jit_f.cpu_after_optimizations.hlo.pb").read_bytes()
+        next(CPU_DUMP.parent.glob("before_v5e_mlp_oom/*.before_optimizations.hlo.pb")).read_bytes()
     )
     assert is_foreign(str(tmp_path / "saved"))
-    report = xlamem.compile(tmp_path / "saved", target="cpu")
-    assert report.provenance == "compiled"
+    assert foreign.load(str(tmp_path / "saved"), "tpu").name == "jit_loss"
 
 
 # What is printed

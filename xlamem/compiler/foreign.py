@@ -123,12 +123,14 @@ def _is_export(data: bytes) -> bool:
     """A flatbuffer, that is a table which tells where its own description is, around MLIR bytecode."""
     if len(data) < 16 or _MLIR_BYTECODE not in data:
         return False
-    (root,) = struct.unpack_from("<I", data)
+    root: int = struct.unpack_from("<I", data)[0]
     if not 4 <= root <= len(data) - 4:
         return False
-    described = root - struct.unpack_from("<i", data, root)[0]
+    described: int = root - struct.unpack_from("<i", data, root)[0]
     if not 4 <= described <= len(data) - 4:
         return False
+    size: int
+    table: int
     size, table = struct.unpack_from("<HH", data, described)
     return 4 <= size <= 256 and size % 2 == 0 and 4 <= table <= len(data) - root
 
