@@ -146,8 +146,6 @@ def build(item: Item, target: str | None) -> Allocation:
                 unpadded = shape.unpadded_bytes
         elif unpadded is not None and item.size is not None and int(unpadded) == int(item.size):
             unpadded = exact
-    elif unpadded is None and item.extra is None and item.size is not None and shape is None:
-        unpadded = None
     line = pairs.get("source_line", "")
     return Allocation(
         space=item.space,
