@@ -47,8 +47,7 @@ def advise_shape(shape: Shape, target: str) -> tuple[Advice, ...]:
     ]
     helpful = [a for a in candidates if a.saved is not None and a.saved > 0]
     helpful.sort(key=lambda a: (a.name == "dtype", -(a.saved or 0)))
-    best = helpful[0].saved if helpful else 0
-    return (*helpful, *_filled(now, best or 0))
+    return (*helpful, *_filled(now))
 
 
 def _layout_text(shape: Shape) -> str:
@@ -185,7 +184,7 @@ def _in_the_same_order(now: Shape, dtype: str, target: str) -> Shape | None:
     return None
 
 
-def _filled(now: Shape, best_saving: int) -> Iterator[Advice]:
+def _filled(now: Shape) -> Iterator[Advice]:
     """The padding put to use: a size up to which the padded axis grows for nothing."""
     axes = [p for p in now.axis_padding if p.axis is not None and p.size > 1 and p.padded > p.size]
     if not axes:
